@@ -25,7 +25,11 @@ type clocks struct {
 type tracked struct {
 	*clock.Tracker
 	samples [2][]clock.Sample
-	slowest [2]int64 // that may still be among the kept samples, once these were chosen
+	cut     [2]struct {
+		ends    int64 // the latest, by the near clock
+		from    int   // its first sample
+		slowest int64 // that may still be among its kept samples
+	}
 	reading clock.Reading
 	known   bool
 }
@@ -51,8 +55,9 @@ type exchange struct {
 // sessions are the sessions of both points that an exchange or a clock belongs to.
 type sessions [2]*least
 
-// leastSamples is how many of each direction's samples, those of the least delay, are kept in a report for each cut.
-const leastSamples = 4
+// leastSamples is how many of each direction's samples, those of the least delay, are kept of each cut: more than a
+// tracker ranks. Where clocks drift by more in a report than delays vary, the least of a report are all of its one end.
+const leastSamples = 8
 
 func (t *tracked) add(config *Config, direction int, sent, received uint64, near int64) {
 	if config.ClocksAgree {
@@ -63,15 +68,17 @@ func (t *tracked) add(config *Config, direction int, sent, received uint64, near
 	if direction == forth {
 		s = clock.Back(sent, received, 1, bits, near)
 	}
-	all, most := t.samples[direction], max(2*leastSamples*int(config.Report/config.Cut), 64)
-	if len(all) >= most && s.Delay >= t.slowest[direction] {
+	all, of := t.samples[direction], &t.cut[direction]
+	if len(all) == 0 || near != of.ends {
+		of.ends, of.from, of.slowest = near, len(all), math.MaxInt64
+	}
+	if s.Delay >= of.slowest {
 		return
 	}
-	if all = append(all, s); len(all) < most {
-		t.slowest[direction] = math.MaxInt64
-	} else if len(all) == 2*most {
-		slices.SortFunc(all, func(a, b clock.Sample) int { return cmp.Compare(a.Delay, b.Delay) })
-		all, t.slowest[direction] = all[:most], all[most-1].Delay
+	if all = append(all, s); len(all)-of.from == 2*leastSamples {
+		slices.SortFunc(all[of.from:], func(a, b clock.Sample) int { return cmp.Compare(a.Delay, b.Delay) })
+		all = all[:of.from+leastSamples]
+		of.slowest = all[len(all)-1].Delay
 	}
 	t.samples[direction] = all
 }
@@ -96,110 +103,148 @@ func (t *tracked) read(config *Config, from, to int64, outliers int) {
 
 // exchange takes the exchanges of a report's sessions.
 func (c *clocks) exchange(of sessions) {
-	later := c.exchanged[:0]
-	for _, x := range c.exchanged {
-		if x.of != of {
-			later = append(later, x)
-			continue
+	c.exchanged = slices.DeleteFunc(c.exchanged, func(x exchange) bool {
+		if x.of == of {
+			c.exchanges.add(&c.config, back, uint64(x.sent), uint64(x.answered), x.sent)
+			c.exchanges.add(&c.config, forth, uint64(x.answered), uint64(x.came), x.came)
 		}
-		c.exchanges.add(&c.config, back, uint64(x.sent), uint64(x.answered), x.sent)
-		c.exchanges.add(&c.config, forth, uint64(x.answered), uint64(x.came), x.came)
+		return x.of == of
+	})
+}
+
+// A passage is when the packets of a report came: the sums, over these, of how long after its beginning the middle of
+// their cuts was, and of how far they may be from it, in ns. For clocks that drift tell the time.
+type passage struct{ packets, later, apart float64 }
+
+// add adds what was received in cuts that end so long after the report's beginning, if it is not nil.
+func (p *passage) add(down *tally, from, to int64) {
+	if down != nil {
+		n := float64(down.all.Packets())
+		p.packets, p.later, p.apart = p.packets+n, p.later+n*float64(from+to)/2, p.apart+n*float64(to-from)/2
 	}
-	c.exchanged = later
 }
 
 // apply corrects a report by what is known of the clocks, and says what that is. A constant was added to the
 // delays of each way.
-func (c *clocks) apply(r *Report, ways [2]*way, of sessions) {
-	delays, added := [2]*Traffic{&r.Forth, &r.Back}, float64(ways[forth].told.added+ways[back].told.added)
-	from, to := r.Start.UnixNano(), r.Start.UnixNano()+int64(r.Length)
+func (c *clocks) apply(r *Report, ways [2]*way, of sessions, came [2]passage) {
+	from, to, middle := r.Start.UnixNano(), r.Start.UnixNano()+int64(r.Length), float64(r.Length)/2
 	c.messages.read(&c.config, from, to, 1)
 	c.exchange(of)
 	c.exchanges.read(&c.config, from, to, 0) // they are signed
+	delays, added := [2]*Traffic{&r.Forth, &r.Back}, [2]float64{float64(ways[forth].told.added), float64(ways[back].told.added)}
 	if c.config.ClocksAgree {
 		for i, d := range delays {
-			samples := ways[i].samples
-			early, err := samples.Quantile(0.01)
-			switch negative := d.backwards(samples, 0); {
-			case negative && err == nil && early >= 0:
-				d.Err = fmt.Errorf("%w: no packet arrives before it is sent, and the mean seems to be %s", estimate.ErrNoSamples, Format(d.Mean))
-			case negative:
-				d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is %s", estimate.ErrClocks, Format(d.Mean))
-			case d.Err == nil && err == nil && early < 0:
-				d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: one message in a hundred arrives %s or more before it is sent",
-					estimate.ErrClocks, Format(-early))
-			}
-			d.settle(clock.Reading{}, 0, samples)
+			d.agree(ways[i].samples)
 		}
-		r.roundTrip(0, 0)
-		return
-	}
-	k, m, x, why := &r.Clock, &c.messages, &c.exchanges, ""
-	switch {
-	case m.tooSteep() || x.tooSteep():
-		why = "their rates differ by more than 0.1 %"
-	case m.known:
-		*k = known(m.reading, cmp.Or(float64(c.config.Asymmetry), m.reading.RoundTrip/2))
-		if x.known {
-			narrow(k, x.reading.Certain)
-		}
-	case x.known:
-		*k = known(x.reading, math.Inf(1))
-	case r.Forth.Err == nil && r.Back.Err == nil && r.Forth.Mean+r.Back.Mean < added:
-		why = "messages arrive before they are sent; is Passed called after a message has left?"
-	default:
-		why = "nothing came back"
-	}
-	if why != "" {
-		r.ClockErr = errors.New(why)
-	}
-	// Messages show a step, too, where one path gets longer and the other shorter. Faster exchanges do not.
-	faster := x.known && x.reading.RoundTrip < m.reading.RoundTrip
-	if m.known && m.reading.Stepped && !faster || x.known && x.reading.Stepped {
-		r.Err = cmp.Or(r.Err, fmt.Errorf("%w: that of %s, or its rate changed", ErrStep, name(r.From)))
-		r.Forth.Err, r.Back.Err = cmp.Or(r.Forth.Err, r.Err), cmp.Or(r.Back.Err, r.Err)
-	}
-	r.roundTrip(max(math.Abs(k.Drift), quartz), added)
-	readings := [2]clock.Reading{k.Reverse(), *k}
-	for i, d := range delays {
-		if why == "" {
-			d.settle(shifted(readings[i], ways[i].told.added), r.Length, ways[i].samples)
-		} else {
+		r.roundTrip(estimate.Interval{}, 0, 0, 0)
+	} else if r.ClockErr = c.tell(r, added[forth]+added[back]); r.ClockErr != nil {
+		for i, d := range delays {
 			d.unsettle(r.ClockErr, ways[i])
 		}
+	} else {
+		for i := range came {
+			if p := &came[i]; p.packets == 0 {
+				p.later, p.apart = 0, middle
+			} else {
+				p.later, p.apart = p.later/p.packets-middle, p.apart/p.packets
+			}
+		}
+		came[back].later -= r.Clock.Offset + float64(ways[back].told.lag) // by the first point's cuts
+		r.roundTrip(r.Clock.LikelyDrift, came[back].later-came[forth].later, came[forth].apart+came[back].apart, added[forth]+added[back])
+		for i, reading := range [2]clock.Reading{r.Clock.Reverse(), r.Clock} {
+			delays[i].settle(moved(reading, came[i].later, added[i]), r.Length, came[i].apart, ways[i].samples)
+		}
 	}
 }
 
-// mostDrift is how far the rates of clocks may differ, and quartz how far they are assumed to where that is
-// unknown. Trackers look farther, to notice it where they differ by more.
-const mostDrift, quartz = 1e-3, 1e-4
-
-// tooSteep reports whether the clock certainly drifts more than it may.
-func (t *tracked) tooSteep() bool {
-	i := t.reading.CertainDrift
-	return t.known && (i.Low > mostDrift || i.High < -mostDrift)
+// agree takes a delay as it was measured, unless it shows that the clocks do not agree.
+func (d *Traffic) agree(samples estimate.Empirical) {
+	early, err := samples.Quantile(0.01)
+	switch negative := d.backwards(samples, 0); {
+	case negative && err == nil && early >= 0:
+		d.Err = fmt.Errorf("%w: no packet arrives before it is sent, and the mean seems to be %s", estimate.ErrNoSamples, Format(d.Mean))
+	case negative:
+		d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: the mean is %s", estimate.ErrClocks, Format(d.Mean))
+	case d.Err == nil && err == nil && early < 0:
+		d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: one message in a hundred arrives %s or more before it is sent",
+			estimate.ErrClocks, Format(-early))
+	}
+	d.settle(clock.Reading{}, 0, 0, samples)
 }
 
-// shifted returns a reading for delays to which so much was added.
-func shifted(r clock.Reading, added int64) clock.Reading {
-	x := float64(added)
-	r.Offset += x
-	for _, i := range []*estimate.Interval{&r.Certain, &r.Likely} {
-		i.Low, i.High = i.Low+x, i.High+x
+// tell says in a report how far the clocks are apart, or returns why that is not known. A step is the report's error.
+func (c *clocks) tell(r *Report, added float64) (unknown error) {
+	k, m, x := &r.Clock, &c.messages, &c.exchanges
+	steep := func(t *tracked) bool {
+		return t.known && max(t.reading.CertainDrift.Low, -t.reading.CertainDrift.High) > mostDrift
 	}
+	faster := x.known && x.reading.RoundTrip < m.reading.RoundTrip
+	switch {
+	case steep(m) || steep(x):
+		unknown = errors.New("their rates differ by more than 0.1 %")
+	case m.known:
+		*k = known(&m.reading, cmp.Or(float64(c.config.Asymmetry), m.reading.RoundTrip/2))
+		elsewhere := 4*math.Abs(x.reading.Offset-k.Offset) > k.Likely.High-k.Likely.Low
+		if x.known {
+			narrow(k, &x.reading)
+		}
+		if c.config.Asymmetry == 0 && faster && elsewhere { // these may be what takes as long both ways
+			other := known(&x.reading, x.reading.RoundTrip/2)
+			narrow(&other, k)
+			k.Likely.Low, k.Likely.High = min(k.Likely.Low, other.Likely.Low), max(k.Likely.High, other.Likely.High)
+			k.Offset = k.Likely.Low + (k.Likely.High-k.Likely.Low)/2
+		}
+	case x.known:
+		*k = known(&x.reading, math.Inf(1))
+	case r.Forth.Err == nil && r.Back.Err == nil && r.Forth.Mean+r.Back.Mean < added:
+		unknown = errors.New("messages arrive before they are sent; is Passed called after a message has left?")
+	case r.Back.Received > 0:
+		unknown = errors.New("what came back contradicts the rest, or tells too little")
+	default:
+		unknown = errors.New("nothing came back")
+	}
+	// Messages show a step, too, where one path gets longer and the other shorter. Faster exchanges do not.
+	if m.known && m.reading.Stepped && !faster || x.known && x.reading.Stepped {
+		r.Err = cmp.Or(r.Err, fmt.Errorf("%w: that of %s or of %s, or its rate changed", ErrStep, name(r.From), name(r.To)))
+		r.Forth.Err, r.Back.Err = cmp.Or(r.Forth.Err, r.Err), cmp.Or(r.Back.Err, r.Err)
+	}
+	return unknown
+}
+
+// mostDrift is how far the rates of clocks may differ. Trackers look farther, to notice it where they differ by more.
+const mostDrift = 1e-3
+
+// moved returns a reading for a time so much later, and for delays to which so much was added.
+func moved(r clock.Reading, later, added float64) clock.Reading {
+	move := func(i *estimate.Interval, drift estimate.Interval) {
+		low, high := gained(drift, later, 0)
+		i.Low, i.High = i.Low+low+added, i.High+high+added
+	}
+	r.Offset += r.Drift*later + added
+	move(&r.Certain, r.CertainDrift)
+	move(&r.Likely, r.LikelyDrift)
 	return r
+}
+
+// gained returns what a clock may gain at rates of an interval in a time that is known to within so much.
+func gained(drift estimate.Interval, time, apart float64) (low, high float64) {
+	x, y := max(drift.Low, -mostDrift), min(drift.High, mostDrift)
+	most := max(-x, y) * apart
+	return min(x*time, y*time) - most, max(x*time, y*time) + most
 }
 
 // known returns a reading with an interval that allows for the asymmetry. If that is infinite, what is certain is left.
-func known(r clock.Reading, asymmetry float64) clock.Reading {
-	r.Likely.Low, r.Likely.High = r.Likely.Low-asymmetry/2, r.Likely.High+asymmetry/2
-	narrow(&r, r.Certain)
-	return r
+func known(r *clock.Reading, asymmetry float64) clock.Reading {
+	k := *r
+	k.Likely.Low, k.Likely.High = k.Likely.Low-asymmetry/2, k.Likely.High+asymmetry/2
+	narrow(&k, r)
+	return k
 }
 
-// narrow takes into account where the offset certainly is.
-func narrow(r *clock.Reading, certain estimate.Interval) {
-	r.Certain = meet(r.Certain, certain)
+// narrow takes into account where the offset certainly is by another reading, and how the clock drifts.
+func narrow(r, by *clock.Reading) {
+	r.Certain = meet(r.Certain, by.Certain)
+	r.CertainDrift, r.LikelyDrift = meet(r.CertainDrift, by.CertainDrift), meet(r.LikelyDrift, by.LikelyDrift)
 	likely := meet(r.Certain, r.Likely) // what is certain, where the other is not in it
 	r.Likely.Low, r.Likely.High = likely.Low, likely.High
 	r.Offset = r.Likely.Low + (r.Likely.High-r.Likely.Low)/2
@@ -208,33 +253,33 @@ func narrow(r *clock.Reading, certain estimate.Interval) {
 // meet returns what two intervals have in common, or the first if that is nothing.
 func meet(a, b estimate.Interval) estimate.Interval {
 	low, high := max(a.Low, b.Low), min(a.High, b.High)
-	if low > high {
-		return a
+	if low <= high {
+		a.Low, a.High = low, high
 	}
-	a.Low, a.High = low, high
 	return a
 }
 
-// roundTrip adds up the delays there and back, from which the clocks' offset cancels out, but not their drift.
-func (r *Report) roundTrip(drift, added float64) {
+// roundTrip adds up the delays there and back, from which the clocks' offset cancels out, but not what they drift from
+// when packets came there until they came back.
+func (r *Report) roundTrip(drift estimate.Interval, later, apart, added float64) {
 	a, b := &r.Forth, &r.Back
-	apart := drift * float64(r.Length) / 2
-	high := a.MeanInterval95.High + b.MeanInterval95.High + apart - added
+	least, most := gained(drift, later, apart)
+	high := a.MeanInterval95.High + b.MeanInterval95.High - least - added
 	if a.Err != nil || b.Err != nil || high < 0 { // both were measured before one clock was set
 		return
 	}
-	low := max(0, a.MeanInterval95.Low+b.MeanInterval95.Low-apart-added)
+	low := max(0, a.MeanInterval95.Low+b.MeanInterval95.Low-most-added)
 	r.RoundTrip = estimate.Interval{Low: low, High: high, Confidence: confidence}
 }
 
-// settle corrects a delay by a reading of the middle of the report. The packets are taken to be spread evenly over it;
-// where they are not, what the clock drifts until its ends is in the intervals, and what it does while one is on its way.
-func (d *Traffic) settle(r clock.Reading, length time.Duration, samples estimate.Empirical) {
+// settle corrects a delay by a reading of when the packets came, give or take apart: what the clock drifts until then is
+// in the intervals, and what it does while one is on its way.
+func (d *Traffic) settle(r clock.Reading, length time.Duration, apart float64, samples estimate.Empirical) {
 	const evenly = 0.28867513459481287 // 1/√12
 	if d.Err != nil {
 		return
 	}
-	ends := math.Abs(r.Drift) * (float64(length)/2 + max(0, d.Mean-r.Offset))
+	_, ends := gained(r.LikelyDrift, 0, apart+max(0, d.Mean-r.Offset))
 	total := func(i, offset estimate.Interval) estimate.Interval {
 		return estimate.Interval{Low: max(0, i.Low-offset.High-ends), High: max(0, i.High-offset.Low+ends), Confidence: confidence}
 	}

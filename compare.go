@@ -19,13 +19,14 @@ type comparison struct {
 	ways    [2]*way
 	clocks  clocks
 
-	current int64    // number of the current report
-	paired  int64    // the latest cut compared
-	covered int64    // the latest cut in a report
-	begun   bool     // these are valid
-	since   int64    // the cut after which the session began
-	step    error    // that a clock was set in the current report
-	of      sessions // that are compared
+	current int64      // number of the current report
+	paired  int64      // the latest cut compared
+	covered int64      // the latest cut in a report
+	begun   bool       // these are valid
+	since   int64      // the cut after which the session began
+	step    error      // that a clock was set in the current report
+	of      sessions   // that are compared
+	came    [2]passage // of the current report
 	held    []held
 	waiting *pair // not yet taken
 }
@@ -36,6 +37,7 @@ type held struct {
 	after, ended int64
 	of           sessions
 	ways         [2]placing
+	came         [2]passage
 }
 
 func newComparison(c Config) *comparison {
@@ -187,6 +189,7 @@ func (c *comparison) take(p *pair) {
 	for d, w := range c.ways {
 		up, down := p.tallies[d][d], p.tallies[1-d][d] // forth is sent by the first point, back by the second
 		w.place(p)
+		c.came[d].add(down, (p.after-c.covered)*int64(c.config.Cut), (p.through-c.covered)*int64(c.config.Cut))
 		w.compare(up, down, p, func(sent, received uint64) { c.clocks.sample(d, sent, received, p.through) })
 	}
 	c.paired = p.through
@@ -198,7 +201,7 @@ func (c *comparison) end(err error) {
 		Number: c.current, Length: c.config.Report,
 		From: c.meeting.ends[first].name, To: c.meeting.ends[second].name,
 		Err: cmp.Or(err, c.step),
-	}, after: min(c.covered, c.paired), ended: c.paired, of: c.of}
+	}, after: min(c.covered, c.paired), ended: c.paired, of: c.of, came: c.came}
 	start := c.current * int64(c.config.Report)
 	if c.paired > c.covered {
 		r.Length, start = time.Duration(c.paired-c.covered)*c.config.Cut, (c.covered+1)*int64(c.config.Cut)
@@ -211,7 +214,7 @@ func (c *comparison) end(err error) {
 	}
 	c.held = append(c.held, r)
 	c.current = r.Number + 1
-	c.step = nil
+	c.step, c.came = nil, [2]passage{}
 }
 
 // release returns the first report that was held back.
@@ -236,7 +239,7 @@ func (c *comparison) release() Report {
 	if a, b := &r.Forth.Err, &r.Back.Err; guessed && (errors.Is(*a, estimate.ErrClocks) || errors.Is(*b, estimate.ErrClocks)) {
 		*a, *b = cmp.Or(*a, errApart), cmp.Or(*b, errApart)
 	}
-	c.clocks.apply(&r, c.ways, h.of)
+	c.clocks.apply(&r, c.ways, h.of, h.came)
 	for _, d := range [2]*Traffic{&r.Forth, &r.Back} { // no clock corrects what has no mean
 		if d.Err != nil && (!c.config.ClocksAgree || errors.Is(d.Err, ErrStep) || errors.Is(d.Err, estimate.ErrClocks)) {
 			d.UnknownFlows += len(d.Flows)

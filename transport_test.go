@@ -316,7 +316,7 @@ func TestCertainCounts(t *testing.T) {
 	for _, likely := range [][2]float64{{1, 2}, {1, 4.5}, {4.2, 4.4}, {9, 12}} {
 		var k clock.Reading
 		k.Certain.Low, k.Certain.High, k.Likely.Low, k.Likely.High = 4, 5, likely[0], likely[1]
-		if narrow(&k, k.Certain); !k.Certain.Contains(k.Likely.Low) || !k.Certain.Contains(k.Likely.High) || !k.Likely.Contains(k.Offset) {
+		if narrow(&k, &k); !k.Certain.Contains(k.Likely.Low) || !k.Certain.Contains(k.Likely.High) || !k.Likely.Contains(k.Offset) {
 			t.Errorf("%v: %+v", likely, k)
 		}
 	}

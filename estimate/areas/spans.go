@@ -114,20 +114,14 @@ func (a *Areas) lostOf(x *span, cut int) float64 {
 func (a *Areas) digestsShow() bool { return a.mask>>(32+16-1) != 0 }
 
 // ages bounds the ages of the packets of a span that are on their way at a cut, interval by interval back from
-// there, as METHODS.md says: by the fewest outstanding at any cut since, by those that were sent since, by
-// levels that come again, and by areas.
+// there, as METHODS.md says: by the fewest outstanding at any cut since, and fewer where levels differ, by those
+// that were sent since, by levels that come again, and by areas.
 func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 	if cut < x.from || cut >= x.to && !x.open {
 		return ages
 	}
-	on := func(k int) float64 {
-		if k == x.from {
-			return float64(x.start)
-		}
-		return float64(x.on[k-x.from-1])
-	}
 	oldest, sure := a.oldest(x, cut, greatest)
-	if ages.Packets = on(cut); ages.Packets < 0 { // they come before they are sent
+	if ages.Packets = x.outstanding(cut); ages.Packets < 0 { // they come before they are sent
 		for k, fewest := cut, ages.Packets; fewest < 0 && oldest > 0; k-- {
 			length := oldest
 			if k > x.from {
@@ -135,20 +129,21 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 			}
 			ages.Least += fewest * length
 			oldest -= length
-			fewest = max(fewest, on(max(k-1, x.from)))
+			fewest = max(fewest, x.outstanding(max(k-1, x.from)))
 		}
 		return ages
 	}
 	// Packets that are on their way at the cut were so at cut k, too: at most, and at least.
 	lost := a.lostOf(x, cut)
 	fewest, known, sent, seen := ages.Packets, max(0, ages.Packets-lost), 0.0, a.again(x, cut)
+	these, tell := cut-x.from-1, a.digestsShow() && !x.alike && x.joined == 0
 	for k := cut; k > x.from && (known > 0 || oldest > 0); k-- {
 		at, length := k-x.from-1, a.length(k)
 		sent += float64(x.out[at])
 		for len(seen) > 0 && seen[0].cut >= k {
 			seen = seen[1:]
 		}
-		before := max(0, min(ages.Packets-sent, on(k-1))-lost)
+		before := max(0, min(ages.Packets-sent, x.outstanding(k-1))-lost)
 		if len(seen) > 0 {
 			before = max(before, seen[0].on-lost)
 		}
@@ -158,18 +153,33 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 		// Those that were sent in the interval did not age before: they were sent as late as all together at most.
 		new := max(0, known-before) * length
 		least, most := before*length+min(max(0, new-x.after[at]), new), max(0, fewest)*length
+		switch older := x.outstanding(k - 1); {
+		case older < fewest:
+			fewest, these = older, at-1
+		case older == fewest && tell && at > 0 && x.levels[at-1] != x.levels[these]: // they are not the same
+			fewest, tell = fewest-1, false
+		}
 		if length == a.length(k) && x.joined == 0 {
-			others := max(0, on(k-1)) + float64(x.out[at]) - known
+			most = min(most, max(0, fewest)*length+float64(x.out[at])*length-x.after[at])
+			others := max(0, x.outstanding(k-1)) + float64(x.out[at]) - known
 			least = max(least, x.area[at]-others*length)
 			most = min(most, max(x.area[at], least))
 		}
 		ages.Least += least
 		ages.Most += max(least, most)
 		oldest -= length
-		fewest, known = min(fewest, on(k-1)), before
+		known = before
 	}
 	ages.Most += max(0, fewest) * max(0, oldest)
 	return ages
+}
+
+// outstanding returns how many packets are on their way at a cut of a span, or at that before.
+func (x *span) outstanding(cut int) float64 {
+	if cut == x.from {
+		return float64(x.start)
+	}
+	return float64(x.on[cut-x.from-1])
 }
 
 // A seenAgain says that so many packets were on their way at all cuts from one to that at hand.

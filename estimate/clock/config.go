@@ -57,11 +57,12 @@ var DefaultConfig = Config{
 	SumBits:    40,
 }
 
+// farthest is how many nanoseconds float64 holds to a fraction of one: eleven days.
+const farthest = 1e15
+
 // Validate reports what is out of range. The error wraps [estimate.ErrConfig].
 func (c *Config) Validate() error {
 	bad := func(field string, got any, want string) error { return estimate.Invalid("clock", field, got, want) }
-	// 1e15 ns are eleven days: float64 holds them to a fraction of a nanosecond.
-	const most = 1e15
 	switch {
 	case c.Window < 1 || c.Window > MaxWindow:
 		return bad("Window", c.Window, fmt.Sprintf("1 to %d", MaxWindow))
@@ -71,9 +72,9 @@ func (c *Config) Validate() error {
 		return bad("Wander", c.Wander, "0 to MaxDrift")
 	case c.Outliers < 0 || c.Outliers > MaxOutliers:
 		return bad("Outliers", c.Outliers, fmt.Sprintf("0 to %d", MaxOutliers))
-	case !(c.Resolution >= 0 && c.Resolution <= most):
+	case !(c.Resolution >= 0 && c.Resolution <= farthest):
 		return bad("Resolution", c.Resolution, "0 to 1e15 ns")
-	case !(c.Asymmetry >= 0 && c.Asymmetry <= most):
+	case !(c.Asymmetry >= 0 && c.Asymmetry <= farthest):
 		return bad("Asymmetry", c.Asymmetry, "0 to 1e15 ns")
 	case c.SumBits < 1 || c.SumBits > 64:
 		return bad("SumBits", c.SumBits, "1 to 64")
@@ -129,7 +130,6 @@ type mark struct {
 	t       int64
 	y       float64
 	packets uint32
-	wrong   bool // excluded by others
 }
 
 // The two directions, as indices.
@@ -138,13 +138,11 @@ const (
 	back  = 1
 )
 
-// mark unwraps a sample: of the delays that its low bits allow, it takes the one closest to the base.
-func (s Sample) mark(direction int, base int64, c *Config) mark {
-	k := uint64(s.Packets)
-	expected := k * uint64(base)
+// mark unwraps a sample: of the delays that its low bits allow, it takes the one closest to an offset, ahead of the base.
+func (s Sample) mark(direction int, base, ahead int64, c *Config) mark {
 	if direction == back {
-		expected = -expected
+		base, ahead = -base, -ahead
 	}
-	excess := estimate.SignExtend(uint64(s.Delay)-expected, c.SumBits)
-	return mark{t: s.Time, y: float64(excess)/float64(s.Packets) + c.Resolution, packets: s.Packets}
+	excess := estimate.SignExtend(uint64(s.Delay)-uint64(s.Packets)*uint64(base+ahead), c.SumBits)
+	return mark{t: s.Time, y: float64(ahead) + float64(excess)/float64(s.Packets) + c.Resolution, packets: s.Packets}
 }

@@ -48,10 +48,8 @@ func (f *fit) reset(origin int64, c *Config) {
 // wandered.
 func (f *fit) add(direction int, marks []mark) {
 	for _, m := range marks {
-		if !m.wrong {
-			x := float64(m.t - f.origin)
-			f.points[direction] = append(f.points[direction], point{x, m.y + f.wander*math.Abs(x)})
-		}
+		x := float64(m.t - f.origin)
+		f.points[direction] = append(f.points[direction], point{x, m.y + f.wander*math.Abs(x)})
 	}
 }
 

@@ -5,12 +5,7 @@ import (
 	"sort"
 )
 
-func byX(p, q point) int {
-	if c := cmp.Compare(p.x, q.x); c != 0 {
-		return c
-	}
-	return cmp.Compare(p.y, q.y)
-}
+func byX(p, q point) int { return cmp.Or(cmp.Compare(p.x, q.x), cmp.Compare(p.y, q.y)) }
 
 // lowerHull appends to dst the vertices of the lower convex hull of points, which are sorted by x, on which a
 // line with a slope within ±steepest can rest.

@@ -5,27 +5,6 @@ import "math"
 // minStep is the smallest step, in nanoseconds, to tell from noise.
 const minStep = 1000
 
-// markWrong marks the fresh marks that the window excludes, unless there are more of them than outliers allow
-// or they are most of their direction. In that case the clock has stepped.
-func (t *Tracker) markWrong() {
-	if !t.known {
-		return
-	}
-	e := t.expect(-t.now.short)
-	for d := range t.fresh {
-		wrong := 0
-		for _, m := range t.fresh[d] {
-			if m.y < e.least(d, m.t) {
-				wrong++
-			}
-		}
-		few := wrong <= t.config.Outliers && 2*wrong < len(t.fresh[d])
-		for i, m := range t.fresh[d] {
-			t.fresh[d][i].wrong = few && m.y < e.least(d, m.t)
-		}
-	}
-}
-
 // An expectation is the lowest that the marks of the latest interval can be if the clock went on as before: a
 // line for each direction.
 type expectation struct {

@@ -43,15 +43,6 @@ type list []mark
 // A pair holds the marks of both directions.
 type pair [2]list
 
-// shift adjusts the marks to a base that is greater by this much.
-func (p *pair) shift(by float64) {
-	for d, sign := range [2]float64{1, -1} {
-		for i := range p[d] {
-			p[d][i].y -= sign * by
-		}
-	}
-}
-
 // A slot holds the lowest marks of one interval, in both directions.
 type slot struct {
 	marks  pair
@@ -110,7 +101,6 @@ func (t *Tracker) Add(forth, home []Sample) (Reading, error) {
 	}
 	if t.both = len(forth) > 0 && len(home) > 0; t.take(forth, home) {
 		t.doubtFrom, t.later = math.MaxInt64, false
-		t.markWrong()
 		t.solve()
 	}
 	if !t.later {
@@ -132,20 +122,20 @@ func (t *Tracker) take(forth, home []Sample) bool {
 	if all.from > all.to {
 		return false
 	}
-	// The near clock was set back, or intervals between were lost.
-	if !t.empty() && (all.to <= t.latest.from || all.from-t.latest.to > maxGap) {
+	// The near clock was set back, or intervals between were lost, or the far clock was set too far.
+	if !t.empty() && (all.to <= t.latest.from || all.from-t.latest.to > maxGap || math.Abs(t.now.offset) > farthest) {
 		t.Reset()
 	}
 	if !t.known && t.empty() {
 		t.base = firstBase(forth, home)
 	}
-	t.rebase()
+	ahead := int64(t.now.offset) // near which sums are unwrapped
 	for d, samples := range [2][]Sample{forth, home} {
 		for _, s := range samples {
 			if s.Packets > MaxPackets {
 				continue
 			}
-			t.fresh[d] = append(t.fresh[d], s.mark(d, t.base, &t.config))
+			t.fresh[d] = append(t.fresh[d], s.mark(d, t.base, ahead, &t.config))
 		}
 		slices.SortFunc(t.fresh[d], func(a, b mark) int { return cmp.Compare(a.t, b.t) })
 		if len(t.fresh[d]) > 0 {
@@ -181,27 +171,6 @@ func firstBase(forth, home []Sample) int64 {
 	return base
 }
 
-// rebase keeps the base within a second of the offset, so that the sums of cells unwrap correctly.
-func (t *Tracker) rebase() {
-	if !t.known || math.Abs(t.now.offset) < 1e9 {
-		return
-	}
-	shift := math.Round(t.now.offset)
-	t.base += int64(shift)
-	for i := range t.slots {
-		t.slots[i].marks.shift(shift)
-	}
-	t.fresh.shift(shift)
-	for _, f := range [2]*fit{t.now, t.before} {
-		f.offset -= shift
-		for d, sign := range [2]float64{1, -1} {
-			for j := range f.hulls[d] {
-				f.hulls[d][j].y -= sign * shift
-			}
-		}
-	}
-}
-
 // store puts the lowest fresh marks into the ring, in place of the oldest interval's.
 func (t *Tracker) store() {
 	s := &t.slots[t.next]
@@ -222,9 +191,7 @@ func (t *Tracker) lowest(dst, marks list) list {
 	origin := t.latest.from
 	t.scratch, t.layers = t.scratch[:0], t.layers[:0]
 	for _, m := range marks {
-		if !m.wrong {
-			t.scratch = append(t.scratch, point{float64(m.t - origin), m.y})
-		}
+		t.scratch = append(t.scratch, point{float64(m.t - origin), m.y})
 	}
 	slices.SortFunc(t.scratch, byX)
 	rest := t.scratch

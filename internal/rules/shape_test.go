@@ -117,18 +117,18 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3685, 3839},
+	".":              {3735, 3893},
 	"estimate":       {903, 1268},
-	"estimate/areas": {3409, 945},
-	"estimate/joint": {1416, 943},
-	"estimate/clock": {1166, 900},
+	"estimate/areas": {3419, 945},
+	"estimate/joint": {1415, 943},
+	"estimate/clock": {1103, 900},
 	"lda":            {2665, 3071},
 	"lda/control":    {450, 787},
 	"lda/flows":      {430, 215},
 	"lda/lost":       {565, 387},
 	"lda/mplane":     {1607, 1282},
 	"lda/kernel":     {2361, 1945},
-	"lds":            {2861, 3601},
+	"lds":            {2897, 3648},
 	"colate":         {4327, 3562},
 	"rli":            {2845, 2758},
 	"hashing":        {1556, 2358},
