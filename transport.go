@@ -20,12 +20,19 @@ import (
 // the reply: over HTTP ([HTTP]) or any bus. It must return when the context is done.
 type Exchange func(ctx context.Context, request []byte) (reply []byte, err error)
 
+// A mostKey is for the most bytes that a reply may have, in the context of an exchange.
+type mostKey struct{}
+
 // Follow compares this point with the one that ask reaches, such as [HTTP] at a URL. It yields a report for
 // each interval, of packets that passed there first and then here, and of those that came back. Whatever
 // happens to the other point, it continues until the context is done or this point is closed; reports say what is
 // wrong.
 func (p *Point) Follow(ctx context.Context, ask Exchange) iter.Seq[Report] {
 	return func(yield func(Report) bool) {
+		// A megabyte of records, and one record with everything full, or names. Packing makes no cell larger
+		// but for its share of a block's head; a flow takes 65 bytes in a direction.
+		most := 2*maxReply + 4*int64(p.config.Cells.EncodedSize()) + 130*int64(p.config.Flows)
+		ctx := context.WithValue(ctx, mostKey{}, most)
 		f := follower{ctx: ctx, point: p, ask: ask, compare: newComparison(p.config), name: randomNumber()}
 		p.Back.remember()
 		f.compare.meeting.ends[second].name, f.compare.meeting.asks = p.config.Name, &f
@@ -311,8 +318,7 @@ func (p *Pair) Next() (Report, bool) {
 const (
 	contentType = "application/vnd.hoplag"
 
-	maxRequest = 64 << 10  // bytes
-	mostBody   = 256 << 20 // of a reply: a megabyte of records, and one with 2^20 flows of 65 bytes each way
+	maxRequest = 64 << 10 // bytes
 
 	// requestTimeout is how long a request may take to come.
 	requestTimeout = 10 * time.Second
@@ -345,7 +351,7 @@ func (p *Point) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // HTTP returns an Exchange with the point whose ServeHTTP is at url, by client, or [http.DefaultClient] if nil.
-// It reads up to 256 MiB, which is more than a point answers.
+// It reads no more than a point of the follower's Config can answer.
 func HTTP(client *http.Client, url string) Exchange {
 	return func(ctx context.Context, request []byte) ([]byte, error) {
 		q, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(request))
@@ -354,10 +360,12 @@ func HTTP(client *http.Client, url string) Exchange {
 		}
 		q.Header.Set("Content-Type", contentType)
 		a, err := cmp.Or(client, http.DefaultClient).Do(q)
+		most, _ := ctx.Value(mostKey{}).(int64)
+		most = max(most, 2*maxReply) // where it is not a follower who asks
 		var body []byte
 		if err == nil {
 			defer a.Body.Close()
-			body, err = io.ReadAll(io.LimitReader(a.Body, mostBody+1))
+			body, err = io.ReadAll(io.LimitReader(a.Body, most+1))
 		}
 		switch {
 		case err != nil:
@@ -366,8 +374,8 @@ func HTTP(client *http.Client, url string) Exchange {
 			return nil, fmt.Errorf("hoplag: no point is at %s: it answers %s; is the path right?", url, a.Status)
 		case a.StatusCode != http.StatusOK:
 			return nil, fmt.Errorf("hoplag: %s answers %s: %.200s", url, a.Status, bytes.TrimSpace(body))
-		case len(body) > mostBody:
-			return nil, fmt.Errorf("hoplag: %s answers with more than %d bytes: does it have other Cells?", url, mostBody)
+		case int64(len(body)) > most:
+			return nil, fmt.Errorf("hoplag: %s answers with more than %d bytes: does it have other Cells?", url, most)
 		}
 		return body, nil
 	}
