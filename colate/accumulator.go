@@ -107,7 +107,7 @@ func (a *accumulator) aim(flows []joint.FlowRecord) error {
 	a.samples.aim(flows)
 	clear(a.tallies)
 	clear(a.filled)
-	a.reference, a.begun, a.common, a.table.inside = 0, false, common{}, false
+	a.reference, a.begun, a.common, a.table.inside, a.table.lone = 0, false, common{}, false, 0
 	a.epochs, a.missing, a.unread = 0, 0, 0
 	return nil
 }
@@ -211,7 +211,8 @@ func (a *accumulator) use(f int) bool {
 	return len(a.cells) > 0 && !tooMany && large <= someLarge*settled
 }
 
-// marginOf returns by how many packets a cell may be fuller than expected with a number of flow f's.
+// marginOf returns by how many packets a cell may be fuller than expected with a number of flow f's. An absent
+// flow's may be as full as the flows', or it would not have what these may have of others.
 func (a *accumulator) marginOf(f int, own float64) float64 {
 	if f >= len(a.flows) {
 		return max(a.margin, margin(a.common.full+own))

@@ -38,7 +38,8 @@ type world struct {
 	loss   float64
 	offset int64 // of the second point's clock
 	seed   uint64
-	delay  int64 // that its stores are told
+	delay  int64   // that its stores are told
+	copies float64 // of packets, at the second point
 }
 
 // cut lets both points record, and returns their epochs by start, and the packets that arrived.
@@ -59,6 +60,9 @@ func (w world) cut(t testing.TB, all []passage) (epochs map[int64]*[2]*Recorder,
 		add(0, p, p.Sent)
 		if rng.Float64() >= w.loss && !p.Lost {
 			add(1, p, p.At+w.offset)
+			for w.copies > 0 && rng.Float64() < w.copies {
+				add(1, p, p.At+w.offset)
+			}
 			arrived = append(arrived, p)
 		}
 	}
@@ -157,7 +161,6 @@ func TestIntervalCoverage(t *testing.T) {
 				}
 			}
 			s := w.follow(t, epochs, flows).held(t, list, float64(w.offset), 200)
-			t.Logf("%s, flows of %d packets or more: %+v, of %d flows", name, least, s, len(list))
 			if s.good() == w.blind || s.all < 5 {
 				t.Errorf("%s, flows of %d packets or more: %+v", name, least, s)
 			}

@@ -83,7 +83,6 @@ func TestKeyAimsAtCounters(t *testing.T) {
 	if aimed, err := measure(aim); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Errorf("aimed at: %v, %v", aimed.Delay, err)
 	}
-	t.Logf("%d trials for %d packets", trials, packets)
 	if trials > 40*packets*uint64(c.Counters/c.PerFlow) {
 		t.Errorf("%d trials", trials)
 	}

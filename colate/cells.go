@@ -28,11 +28,13 @@ type cellTable struct {
 	config  Config
 	size    int // epochs that it can hold
 	epochs  int
-	live    uint32 // epochs that count; the others only settle changes
-	ends    uint32 // epochs with which the window begins, or that come after it
-	blank   uint32 // epochs of which the second point has nothing, and the first has
-	inside  bool   // the last epoch is in the window
-	apart   bool   // the second point's epochs are known to begin at other times
+	live    uint32  // epochs that count; the others only settle changes
+	ends    uint32  // epochs with which the window begins, or that come after it
+	blank   uint32  // epochs of which the second point has nothing, and the first has
+	lone    uint64  // epochs in which packets come that the first point had in an epoch of which it has nothing
+	inside  bool    // the last epoch is in the window
+	apart   bool    // the second point's epochs are known to begin at other times
+	longest float64 // that packets take, if that is known and less than the epochs that are seen again; or +Inf
 	spans   [room]span
 	changes []uint64  // for each cell and epoch: the second point's word less the first's
 	counts  []uint32  // and packets at the second point
@@ -41,7 +43,7 @@ type cellTable struct {
 }
 
 func newCellTable(c Config, cells, size int) *cellTable {
-	return &cellTable{config: c, size: size, changes: make([]uint64, cells*size), counts: make([]uint32, cells*size)}
+	return &cellTable{config: c, size: size, longest: math.Inf(1), changes: make([]uint64, cells*size), counts: make([]uint32, cells*size)}
 }
 
 // put sets the contents of cell i in the epoch after the last.
@@ -81,7 +83,7 @@ func (t *cellTable) keep(last int) {
 		copy(t.counts[at:], t.counts[at+from:at+t.epochs])
 	}
 	copy(t.spans[:], t.spans[from:t.epochs])
-	t.epochs, t.live, t.ends, t.blank = t.epochs-from, 0, t.ends>>from, t.blank>>from
+	t.epochs, t.live, t.ends, t.blank, t.lone = t.epochs-from, 0, t.ends>>from, t.blank>>from, t.lone>>from
 }
 
 // windowEnd returns 0 if the window begins with an epoch, 1 if it ends before it, and else -1, also if
@@ -156,7 +158,6 @@ func (t *cellTable) time(area uint64) float64 {
 // areas are of packets that came, whenever they were sent.
 type sight struct {
 	settled uint32
-	single  uint32        // of these, the sets of one epoch
 	large   [room]float64 // of a settled epoch: the part of its packets whose sums may have wrapped
 	set     [room]uint8   // of a settled epoch: the first of its set
 	areas   [room]float64 // in nanoseconds, and 0 where it is not settled
@@ -171,12 +172,11 @@ func (t *cellTable) read(i int, s *sight) {
 	low := uint64(1)<<t.config.lowBits() - 1
 	var rest, set [room]int
 	n := 0
-	s.settled, s.single = 0, 0
+	s.settled = 0
 	for e, change := range changes {
 		s.areas[e], s.large[e] = 0, 0
 		if rest[n] = e; change&low == 0 {
 			t.settle(i, s, rest[n:n+1])
-			s.single |= 1 << e
 		} else {
 			n++
 		}
@@ -206,19 +206,6 @@ func (t *cellTable) read(i int, s *sight) {
 			}
 		}
 	}
-}
-
-// usual returns the mean delay in epochs that are at least half as full and settled by themselves, so that no
-// packet crossed their ends, or another if that is greater.
-func (t *cellTable) usual(i int, s *sight, packets, other float64) float64 {
-	area, all := 0.0, 0.0
-	for e := range t.epochs {
-		if n := t.packets(i, e); s.single>>e&1 != 0 && 2*n >= packets {
-			area += s.areas[e]
-			all += n
-		}
-	}
-	return max(area/max(all, 1), other)
 }
 
 // upTo returns how many packets of cell i were sent in an epoch's set, up to that epoch, and by how much those

@@ -137,9 +137,9 @@ func (c *common) variance() float64 {
 	return c.scatter.variance() + max(c.epochs[2]/n-c.epochs[1]/n*c.epochs[1]/n, 0)
 }
 
-// A scatter is how far cells are from the mean of all, or of their flow: Σ squares over packets, Σ of these
-// squared, and their degrees of freedom.
-type scatter struct{ squares, fourths, degrees float64 }
+// A scatter is how far cells are from the mean of all, or of their flow: Σ squares over packets, and their degrees
+// of freedom.
+type scatter struct{ squares, degrees float64 }
 
 // add adds how far a cell's areas are from those of such means in some epochs. A set answers
 // for all of its epochs together.
@@ -156,9 +156,7 @@ func (s *scatter) add(t *cellTable, i int, of *sight, epochs uint32, mean *[room
 	}
 	for _, o := range apart[:t.epochs] {
 		if o.packets > 0 {
-			square := o.off * o.off / o.packets * o.epochs
-			s.squares += square
-			s.fourths += square * square
+			s.squares += o.off * o.off / o.packets * o.epochs
 			s.degrees += o.epochs
 		}
 	}
@@ -167,11 +165,6 @@ func (s *scatter) add(t *cellTable, i int, of *sight, epochs uint32, mean *[room
 // variance returns the variance of a packet's delay.
 func (s *scatter) variance() float64 {
 	return s.squares / max(s.degrees, 1)
-}
-
-// freedom returns the variance's degrees of freedom by Satterthwaite's rule: few where few cells make it.
-func (s *scatter) freedom() float64 {
-	return min(max(2*s.squares*s.squares/max(s.fourths, math.SmallestNonzeroFloat64), 1), 1e6)
 }
 
 // A crossed is about packets that came in epochs after they were sent, of which rises of counts tell: those that
@@ -217,23 +210,26 @@ func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 		if from < 0 {
 			l.clean += t.packets(i, e)
 		}
-		if gone >= 0 {
+		if gone >= 0 || t.lone>>e&1 != 0 {
 			continue
 		}
 		n := max(t.packets(i, e)+gone, 0) // of the others
 		since := t.time(t.area(t.changes[i*t.size+e], t.spans[e].start))
-		before, usual := !settled && from < 0, t.usual(i, s, n, c.mean[e])
+		before, usual := !settled && from < 0, c.mean[e]
 		if since < (5+n+4*math.Sqrt(n))*usual && !(before && e > 0) {
 			continue
 		}
 		more := -gone
+		if before && !math.IsInf(t.longest, 1) {
+			continue // copies
+		}
 		if before {
 			l.far.add(more, 0)
 			l.latest = max(l.latest, float64(t.spans[e].end-c.begun))
 			continue
 		}
 		if !settled {
-			l.hidden.add(more, float64(t.spans[e].end-t.spans[from].start))
+			l.hidden.add(more, min(float64(t.spans[e].end-t.spans[from].start), t.longest))
 			continue
 		}
 		// Others like it lost a packet, and hide theirs. It took no longer than all of its set did.

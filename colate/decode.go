@@ -65,9 +65,7 @@ type difference struct {
 	filling        float32 // the assumed delays of those filled
 	lost, likely   float32 // packets that it lost, and would have lost like others
 	settled, large float32 // packets in epochs in which it is settled, and in which the sum may have wrapped
-	missing, clean float32 // as in a crossed
-	far            crossing
-	hidden, shown  crossing
+	late           crossed
 }
 
 // newDifferences returns differences of all counters, for a number of epochs in a table.
@@ -100,14 +98,8 @@ func (d *differences) take() {
 	for i := range d.counters {
 		c := &d.counters[i]
 		t.read(i, &s)
-		var late crossed
-		late.add(t, i, &s, common)
-		c.far.merge(&late.far)
-		c.missing += float32(late.missing)
-		common.late.latest = max(common.late.latest, late.latest)
-		c.clean += float32(late.clean)
-		c.hidden.merge(&late.hidden)
-		c.shown.merge(&late.shown)
+		c.late.add(t, i, &s, common)
+		common.late.latest = max(common.late.latest, c.late.latest)
 		for e := range t.counting() {
 			n := t.packets(i, e)
 			if c.lost += float32(t.gone(i, e)); n == 0 {
@@ -183,7 +175,7 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 			p.Variance[i] += own * packets
 			missing[i] += packets
 		}
-		p.Unusable[i] = float64(k.filled) > 0.8*n || float64(k.dark) > 0.05*n
+		p.Unusable[i] = c.forSamples() || float64(k.filled) > 0.8*n || float64(k.dark) > 0.05*n
 	}
 	read, wrapped := d.read(), slices.ContainsFunc(d.counters, func(k difference) bool { return k.large > someLarge*k.settled })
 	for i, f := range flows {
@@ -236,7 +228,8 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 	}
 	p := d.problem(flows)
 	p.Sampled = d.samples.means(flows)
-	d.table, d.gaps = nil, nil
+	counters := d.left(p)
+	d.table, d.gaps, d.counters = nil, nil, nil
 	r, err := p.Solve(ctx, opts)
 	if errors.Is(err, estimate.ErrNoSamples) && slices.ContainsFunc(p.Sampled, func(x joint.Sample) bool { return x.Packets >= fewest }) {
 		r, err = joint.Result{Mean: make([]float64, len(flows)), Usable: make([]uint16, len(flows)), Packets: p.Packets}, nil
@@ -253,7 +246,6 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 		packets += n
 	}
 	mean := sum / max(packets, 1)
-	counters := d.left(p)
 	for i := range flows {
 		beyond := d.doubt(p, &r, i, counters, mean)
 		r.Packets[i] /= max(d.read(), 1e-9)
@@ -294,11 +286,12 @@ func combine(r *joint.Result, i int, f *sampled) {
 // studentQuantile is as in [joint.Result.MeanInterval].
 var studentQuantile = estimate.StudentQuantile(0.975, 5)
 
-// A left is what is not known of a counter once flows are, or of all of a flow's.
+// A left is what is not known of a counter once flows are, or of all of a flow's: in 64 bytes, a line of memory.
 type left struct {
-	all             float32 // packets
-	beyond, gone    float32 // packets lost, beyond what others lose, and at all
-	more, deviation float32 // packets that no record explains more than in most counters, and their deviation
+	beyond, gone            float32  // packets lost, beyond what others lose, and at all
+	more, deviation         float32  // packets that no record explains more than in most counters, and their deviation
+	packets, clean, missing float32  // as in a crossed
+	far, hidden, shown      crossing // the same
 }
 
 // left returns what is left of each counter. Packets of flows without a record are in all counters alike.
@@ -316,8 +309,9 @@ func (d *differences) left(p *joint.Problem) []left {
 	all := make([]left, len(d.counters))
 	for at, n := range p.Count {
 		k := &d.counters[at]
-		all[at] = left{float32(n), k.lost - 3*k.likely - 0.02*k.filled, max(k.lost, 0), float32(packets[at] - usual),
-			float32(math.Sqrt(max(n-packets[at], spread*spread, 1)))}
+		all[at] = left{k.lost - 3*k.likely - 0.02*k.filled, max(k.lost, 0),
+			float32(packets[at] - usual), float32(math.Sqrt(max(n-packets[at], spread*spread, 1))),
+			float32(n), float32(k.late.clean), float32(k.late.missing), k.late.far, k.late.hidden, k.late.shown}
 	}
 	return all
 }
@@ -337,13 +331,12 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters [
 		c := &counters[at]
 		k.beyond += c.beyond
 		k.gone += c.gone
-		of := &d.counters[at]
-		own.far.merge(&of.far)
-		own.hidden.merge(&of.hidden)
-		own.shown.merge(&of.shown)
-		own.missing += float64(of.missing)
-		own.clean += float64(of.clean)
-		own.packets += p.Count[at]
+		own.far.merge(&c.far)
+		own.hidden.merge(&c.hidden)
+		own.shown.merge(&c.shown)
+		own.missing += float64(c.missing)
+		own.clean += float64(c.clean)
+		own.packets += float64(c.packets)
 		variance += c.deviation * c.deviation
 		most := float32(n)/m + 4*c.deviation // another flow's record is wrong
 		k.more += min(max(c.more, -most), most)

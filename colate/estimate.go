@@ -83,7 +83,7 @@ func (a *accumulator) answer(i int, clocks bool) (r Result) {
 	if f, ok := a.samples.of(a.flows[i], clocks, &a.common, a.tallies[i].late.farther(&a.common.late)); ok {
 		r.combine(f)
 	}
-	if r.Mean < 0 && a.reference > 0 && r.MeanInterval(sure).High > 0 {
+	if r.Mean < 0 && a.reference > 0 && 2*r.Mean > r.MeanInterval(sure).Low {
 		r.Mean = 0 // noise: the second clock is not behind
 	}
 	return r
@@ -196,12 +196,8 @@ func (e *estimator) learn() {
 // countPackets weighs the recorded number of the flow's packets against the counters, each by its precision.
 func (e *estimator) countPackets(record joint.FlowRecord) bool {
 	counted := e.own.counted - e.count
-	// Where flows are few, a large one that shares a counter shows in the number of packets, but may be in none
-	// of the absent flows' counters; and only the emptiest may be a flow's alone.
-	shared := beyond(max(counted-e.alone, 0), e.perFlow*e.alone)
 	if record.Packets == 0 {
 		e.packets, e.counted = counted, 1
-		e.excess = shared
 		// Or chance alone may tell which flows have an answer, or others that share most of its counters.
 		return counted > 3*e.spread && counted >= 1 && e.own.least > 3*e.alike
 	}
@@ -210,9 +206,7 @@ func (e *estimator) countPackets(record joint.FlowRecord) bool {
 	e.doubt = math.Hypot(record.Doubt*e.read, record.Packets*(1-e.read)/2)
 	variance := e.spread*e.spread + e.own.sampled + 1
 	apart := e.packets - counted
-	if e.excess = beyond(apart, variance+e.doubt*e.doubt); record.Doubt > 0 {
-		e.excess = max(e.excess, shared)
-	}
+	e.excess = math.Sqrt(max(apart*apart-4*(variance+e.doubt*e.doubt), 0)) // beyond two standard deviations
 	if apart > e.count-e.least+2 || -apart > e.most-e.count+2 {
 		e.doubt = math.Hypot(e.doubt, apart) // no absent flow is as far: the record may be of what was sent, or wrong
 	}
@@ -222,11 +216,6 @@ func (e *estimator) countPackets(record joint.FlowRecord) bool {
 		return e.packets >= 1 && e.packets > 2*math.Sqrt(e.counted*variance)
 	}
 	return true
-}
-
-// beyond returns what of a difference is beyond two standard deviations.
-func beyond(difference, variance float64) float64 {
-	return math.Sqrt(max(difference*difference-4*variance, 0))
 }
 
 // agrees reports whether the counters hold as many packets as the record says, sent or received, and between
@@ -254,8 +243,8 @@ func (e *estimator) fill(r *Result, all *common, reference, unit float64) {
 	slices.Sort(r.errors[:])
 	// Where too few cells tell, delays may vary as if they were exponential.
 	variance := own.variance()
-	if r.freedom = own.freedom(); own.degrees < 3 {
-		variance, r.freedom = max(variance, r.Mean*r.Mean), all.scatter.freedom()
+	if r.freedom = max(own.degrees, 1); own.degrees < 3 {
+		variance, r.freedom = max(variance, r.Mean*r.Mean), max(all.scatter.degrees, 1)
 	}
 	// The packets in settled cells are a sample of the flow's, times are in units, and a record may be wrong.
 	sampled := (own.sampled*variance + own.between + e.packets*rounding(unit)) / (e.packets * e.packets)

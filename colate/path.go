@@ -188,10 +188,16 @@ func (q *query) close() {
 	q.readers[1].close()
 }
 
+// lifetime is how long packets may be on their way in a network, by RFC 9293.
+const lifetime = 120_000_000_000
+
 // walk adds these counters of every step to a comparison. Steps that are not in the window only settle levels.
 func (q *query) walk(ctx context.Context, at, order []uint32, c *comparison) error {
 	k := &q.coverage
 	q.samples, c.samples.delay, c.table.apart = c.samples, q.delay, q.apart
+	if most := cmp.Or(q.delay, lifetime); most/q.config.Period < int64(c.table.size/4) {
+		c.table.longest, c.samples.strict = float64(most), true
+	}
 	for {
 		s, ok := q.next()
 		if err := ctx.Err(); err != nil || !ok {
@@ -264,7 +270,12 @@ func (q *query) cells(s step, at, order []uint32, table *cellTable, counts bool)
 	for i := range at {
 		table.put(i, q.sums[0][i], q.sums[1][i])
 	}
-	q.samples.match(s.span, limit)
+	// An epoch that the first point lacks, before others.
+	lone := packets[0] == 0 && slices.ContainsFunc(q.found, func(e foundEntry) bool { return e.point == 0 })
+	if lone {
+		table.lone |= 3 << table.epochs // and those that cross its end
+	}
+	q.samples.match(s.span, limit, lone)
 	for _, e := range s.entries {
 		if counts && q.clock != nil && e.point == 1 {
 			q.include(e.reading)

@@ -65,8 +65,11 @@ func (f *flowSamples) add(p passing, delay float64) {
 // the second one did. It reports false if there are none, or those lost may have taken long, because others did.
 func (s *sampling) matched(r joint.FlowRecord) (both, strange []passed, all float64, ok bool) {
 	const most = 0.05
+	if r.Packets < s.least { // most are, where many are asked for
+		return nil, nil, 0, false
+	}
 	f := s.find(s.config.key(r.Flow))
-	if f == nil || r.Packets < s.least {
+	if f == nil {
 		return nil, nil, 0, false
 	}
 	f.lowest = min(f.lowest, s.lowest)
@@ -136,10 +139,10 @@ func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, beyond float
 }
 
 // A pool says how sampled packets vary within all flows: their variance as a part of the squares of these flows' means,
-// the variance of a flow with the mean of all flows' means, and its kurtosis.
+// the mean of these, and the kurtosis.
 type pool struct {
-	part, variance, kurtosis float64
-	known                    bool
+	part, mean, kurtosis float64
+	known                bool
 }
 
 func (s *sampling) pool() pool {
@@ -174,7 +177,7 @@ func (s *sampling) pool() pool {
 	}
 	s.pooled.known = true
 	s.pooled.part = squares / max(means, math.SmallestNonzeroFloat64)
-	s.pooled.variance = s.pooled.part * math.Pow(typical/max(flows, 1), 2)
+	s.pooled.mean = typical / max(flows, 1)
 	s.pooled.kurtosis = fourths * all / max(squares*squares, math.SmallestNonzeroFloat64)
 	return s.pooled
 }
@@ -196,7 +199,9 @@ func (f *sampled) learn(number float64, clocks bool, likely pool) {
 	}
 	variance := second * n / (n - 1)
 	f.deviation = math.Sqrt(variance)
-	f.hidden = likely.variance * min(1, 3*likely.kurtosis/n) // all of it where few or none of those that make it show
+	// Slow packets are as slow as in other flows, or as many times slower than the flow's. All of their variance is
+	// hidden where few or none of those that make it show.
+	f.hidden = likely.part * math.Pow(max(math.Abs(f.mean), likely.mean), 2) * min(1, 3*likely.kurtosis/n)
 	f.rare, f.part = number/max(likely.kurtosis, 1), min(n/number, 1)
 	off := func(variance float64) float64 { // a packet more or less, and times in units
 		return math.Sqrt(max(variance/n*(1-f.part), second/(n*n)) + rounding(f.unit)/n)
@@ -209,9 +214,6 @@ func (f *sampled) learn(number float64, clocks bool, likely pool) {
 	}
 	if times > 0 && !clocks {
 		f.drift = min(slope*slope/(times*n), second)
-	}
-	if f.drift < 9*second/n {
-		f.drift = 0 // chance
 	}
 }
 
@@ -275,7 +277,8 @@ func (r *Result) combine(f sampled) {
 	}
 	r.share, r.Mean, r.N = share, share*f.mean+(1-share)*r.Mean, max(r.N, uint64(f.packets))
 	r.samples, r.Sampled, r.Lost = f, uint64(f.packets), f.lost
-	if f.drift < f.deviation*f.deviation/4 {
+	// A line explains some by chance: up to three standard errors of its slope.
+	if all := f.deviation * f.deviation * (1 - 1/f.packets); f.drift < all/4 || f.drift*(f.packets-2) < 9*(all-f.drift) {
 		r.StdDev = f.deviation
 	}
 }

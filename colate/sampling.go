@@ -87,8 +87,10 @@ type sampling struct {
 	others flowSamples   // of other flows, if few are followed
 	open   []passing     // that the other point has not seen yet
 	limit  uint32        // of the last pair of epochs
+	lone   bool          // the first point had nothing then
 	lowest uint32        // of all: packets with lower tags are a fair sample
 	delay  int64         // within which packets come, if that is longer than ahead periods
+	strict bool          // none takes longer: what the second point alone has seen are copies
 	waited int64         // for those that are lost
 	due    int64         // what was sent before this should have come
 	begun  int64         // when the first pair began
@@ -119,7 +121,7 @@ func (s *sampling) aim(records []joint.FlowRecord) {
 	}
 	s.flows, s.others = s.flows[:n], flowSamples{lowest: math.MaxUint32, kept: s.others.kept[:0]}
 	slices.SortFunc(s.flows, func(a, b flowSamples) int { return cmp.Compare(a.key, b.key) })
-	s.limit, s.lowest, s.pooled = math.MaxUint32, math.MaxUint32, pool{}
+	s.limit, s.lowest, s.lone, s.pooled = math.MaxUint32, math.MaxUint32, false, pool{}
 	s.open = s.open[:0]
 }
 
@@ -146,7 +148,7 @@ func (s *sampling) add(up, down *Recorder, epoch span) {
 	for i, r := range []*Recorder{up, down} {
 		s.put(r.samples, i == 1, true)
 	}
-	s.match(epoch, min(up.limit, down.limit))
+	s.match(epoch, min(up.limit, down.limit), false)
 }
 
 // read adds the samples of an epoch in a store. Of the second point, the times are corrected.
@@ -172,8 +174,9 @@ func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live,
 }
 
 // match pairs what both points have after an epoch, in which they sampled packets with tags below a limit. A
-// packet that the second has not seen within ahead periods, or the delay that it may take, is lost.
-func (s *sampling) match(epoch span, limit uint32) {
+// packet that the second has not seen within ahead periods, or the delay that it may take, is lost. If the first
+// lacks the epoch, nobody knows of those that come then, or cross its end, when they were sent.
+func (s *sampling) match(epoch span, limit uint32, lone bool) {
 	period, least := epoch.end-epoch.start, min(s.limit, limit)
 	patience := max(ahead*period, s.delay)
 	s.waited = patience
@@ -200,14 +203,15 @@ func (s *sampling) match(epoch span, limit uint32) {
 			}
 		case next > k+1: // copies, of which nobody knows which is which
 		case a.at >= later64(epoch.end, -patience):
+			a.live = a.live && !(a.down && a.at >= epoch.start && (lone || s.lone))
 			kept = append(kept, a)
 		case !a.down && a.live:
 			f.add(a, math.Inf(1))
-		case a.live:
+		case a.live && !s.strict:
 			f.add(a, math.Inf(-1))
 		}
 	}
-	s.open, s.limit = kept, limit
+	s.open, s.limit, s.lone = kept, limit, lone
 }
 
 // pairOf returns a packet at both points, given all with its tag in the order of time: one

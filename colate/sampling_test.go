@@ -55,6 +55,16 @@ func TestSampling(t *testing.T) {
 	}
 }
 
+// Copies are not taken for packets that were on their way for long.
+func TestCopiesAreNotSlow(t *testing.T) {
+	a, w := asked{}, world{config: minutes(600), copies: 0.01}
+	w.config.OneIn, w.config.Samples = 8, 10_000
+	a.ask(t, w, slow(20, 20_000, 600, 1e9, 0)(rand.New(rand.NewPCG(3, 2))), 1)
+	if a.alone.want(t, "copies", 20); !a.together.good() || median(a.widths) > 1 {
+		t.Errorf("%+v", a)
+	}
+}
+
 // Copies of one packet are not taken for others, leave the samples of other flows
 // their room, and cost their own flow these packets only.
 func TestCopiesAreNotSampled(t *testing.T) {
@@ -179,14 +189,28 @@ func TestFewCounters(t *testing.T) {
 		for _, single := range []bool{true, false} {
 			a := asked{single: single}
 			for seed := range uint64(4) {
-				w := world{config: cutAt(1e9), loss: 0.05, seed: seed}
+				w := world{config: cutAt(1e9), loss: 0.05 * min(float64(oneIn), 1), seed: seed}
 				w.config.Counters, w.config.OneIn, w.config.Samples, w.config.Shift = 21, oneIn, 2000*int(oneIn), 6
 				a.ask(t, w, crowd(0.01, 0.02, 80)(rand.New(rand.NewPCG(seed, 9))), 1)
 			}
 			a.deviations.want(t, "deviations", least)
-			if a.alone.want(t, "samples", least); oneIn == 0 && a.alone.all > 0 {
-				t.Errorf("without samples %d answers", a.alone.all)
+			if a.alone.want(t, "samples", least); oneIn == 0 && a.alone.all+a.together.all > 0 {
+				t.Errorf("without samples %d answers, together %d", a.alone.all, a.together.all)
 			}
 		}
 	}
+}
+
+// Flows that are slower than most have slow packets that are slower, too.
+func TestSlowFlowsAmongOthers(t *testing.T) {
+	a := asked{only: func(f truth) bool { return f.Flow%4 == 3 }}
+	for seed := range uint64(8) {
+		w, all := world{config: cutAt(1e9), seed: seed}, crowd(0.001, 0.03, 30)(rand.New(rand.NewPCG(seed, 9)))
+		w.config.Counters, w.config.OneIn, w.config.Samples, w.config.Shift = 21, 8, 20_000, 6
+		for i, p := range all {
+			all[i].At += (p.At - p.Sent) * 9 * int64(p.Flow%4/3)
+		}
+		a.ask(t, w, all, 1)
+	}
+	a.deviations.want(t, "deviations", 50)
 }

@@ -21,9 +21,11 @@ type StoreOptions struct {
 	// than 9/8 of Age and two Periods. Age counts from the earlier of the latest two epochs, so that one from a
 	// clock that ran ahead removes nothing. 0 means no limit.
 	Age, Bytes int64
-	// Delay is how many nanoseconds packets take and clocks differ in all; 0 means a second, or a 60th of the
-	// Period if that is shorter. Append warns if the counters cannot tell such delays. Sampled packets that
-	// take longer than both Delay and eight Periods count as lost.
+	// Delay is how many nanoseconds packets take at most, and clocks differ, in all. Append warns if the counters
+	// cannot tell such delays; of a second, or a 60th of the Period if that is shorter, if Delay is 0. Sampled
+	// packets that take longer than both Delay and eight Periods count as lost. What only the second point saw is
+	// a copy if eight Periods are longer than Delay, or two minutes if that is 0; or else it may have been on its
+	// way for long, and intervals are as wide.
 	Delay int64
 	// ReadOnly opens a store that another process may be writing to. Each query finds what has been written and
 	// removed since. Nothing is repaired, and Append and retention fail.

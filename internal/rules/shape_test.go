@@ -117,7 +117,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3735, 3893},
+	".":              {3743, 3893},
 	"estimate":       {903, 1268},
 	"estimate/areas": {3419, 945},
 	"estimate/joint": {1415, 943},
@@ -129,7 +129,7 @@ var sizes = map[string][2]int{
 	"lda/mplane":     {1607, 1282},
 	"lda/kernel":     {2361, 1945},
 	"lds":            {2897, 3648},
-	"colate":         {4327, 3562},
+	"colate":         {4314, 3587},
 	"rli":            {2845, 2758},
 	"hashing":        {1556, 2358},
 	"queue":          {1993, 2127},
