@@ -47,6 +47,7 @@ type Accumulator struct {
 	kept         reservoir // of its packets that were alone
 	all          transit   // up to the end, if current
 	sample       reservoir // likewise
+	sampled      int       // the end of the report if its sample is of before losses were taken out
 	current      bool
 	distribution *distribution  // of the sample, if it was asked for
 	weights      []areas.Alone  // what others would stand for that are not in it
@@ -246,10 +247,12 @@ func (a *Accumulator) Trails(visit func(areas.Trail)) {
 }
 
 // TakeOut takes packets of trails that are known to be lost out of the areas; they still count as Lost. Cells
-// that lost nothing else are then exact.
+// that lost nothing else are then exact. Quantiles and deviation stay as they are: how likely a packet is to be
+// alone is known as long as all losses spoil cells, not where those do that have no names.
 func (a *Accumulator) TakeOut(lost []areas.Lost) {
+	a.complete()
 	if a.areas.TakeOut(lost) > 0 {
-		a.current = false
+		a.current, a.sampled = false, a.through()
 	}
 }
 
@@ -281,7 +284,7 @@ func (a *Accumulator) Reset() {
 		a.counts = counted{}
 		a.pairs.fade()
 	}
-	a.current = false
+	a.current, a.sampled = false, 0
 	a.whole = transit{}
 	a.kept.reset()
 }
@@ -305,7 +308,7 @@ func (a *Accumulator) fold(to int) {
 	of.Lost += uint64(lost)
 	of.Extra += uint64(extra)
 	a.areas.Settle(to)
-	a.from = to
+	a.from, a.sampled = to, 0
 }
 
 // take adds what is known from the last fold up to a cut.
@@ -335,6 +338,10 @@ func (a *Accumulator) take(into *transit, sample *reservoir, to int) {
 	into.last = whole(t.Last, rate)
 	into.greatest = max(into.greatest, t.Greatest)
 	into.late += t.Late * received
+	if to == a.sampled {
+		sample.set(&a.sample)
+		return
+	}
 	sample.add(singles, received)
 	a.weights = a.areas.Weights(a.weights[:0])
 }
@@ -349,8 +356,11 @@ func whole(o areas.OnWay, rate float64) areas.OnWay {
 func (a *Accumulator) complete() *transit {
 	if !a.current {
 		a.all = a.whole
-		a.sample.set(&a.kept)
-		if to := a.through(); a.started && to > a.from {
+		to := a.through()
+		if to != a.sampled {
+			a.sample.set(&a.kept)
+		}
+		if a.started && to > a.from {
 			a.take(&a.all, &a.sample, to)
 		}
 		if a.alone, a.degrees = deviation(a.sample.delays); a.degrees > 0 {
