@@ -415,7 +415,8 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.meanDegrees = uint64(math.MaxInt32) // of many spans
 	r.alone, r.deviationDegrees = a.alone, a.degrees
 	r.calm, r.calmDegrees = a.calm.StdDev, a.calmDegrees
-	r.copied = min(1, whole.copied()+copies+float64(r.Repeats)/float64(max(r.Sent, 1)))
+	repeated := copies + float64(r.Repeats)/float64(max(r.Sent, 1))
+	r.copied = min(1, whole.copied()+repeated)
 	// If c of n packets have k copies each, they have p = ck/n on average, and behind l losses
 	// are at most lk and at most c of them: at most n√(p·l/n) whatever k is.
 	r.behind.value = min(r.copied, math.Sqrt(copies*float64(r.Lost)/float64(max(r.Sent, 1))))
@@ -438,6 +439,10 @@ func (a *Accumulator) Estimate() (Result, error) {
 	}
 	if r.stray > math.Abs(r.Mean) && of.stamps[0].shifted+of.stamps[1].shifted == 0 {
 		return r, fmt.Errorf("lda: %w: the points cut further apart than packets take", estimate.ErrClocks)
+	}
+	// Copies take the places of one another on their way, so that they seem to be older at the ends than they are.
+	for _, end := range [2]*areas.OnWay{&whole.first, &whole.last} {
+		r.stray = max(r.stray, min(math.Abs(end.Ages), repeated*end.Packets*whole.greatest)/whole.received)
 	}
 	return r, nil
 }

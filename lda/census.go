@@ -20,7 +20,8 @@ type census struct {
 	sent, received float64
 	common         figure // packets that passed both points
 	hidden         figure // losses in cells that other packets joined
-	losses         pairs  // of packets lost,
+	same           pairs  // of packets sent,
+	losses         pairs  // of those lost,
 	excess         pairs  // and of one that arrived and one lost
 }
 
@@ -68,9 +69,10 @@ func (c *census) count(p *pairing, bank int) {
 		lost += max(s-d, 0)
 		extra += max(d-s, 0)
 	}
-	var together, doubt, differences, losses, excess float64
+	var together, doubt, differences, same, losses, excess float64
 	for i := from; i < to; i++ {
 		s, d := p.counts(bank, i)
+		same += sq(s)
 		losses += sq(max(s-d, 0))
 		excess += min(s, d) * max(s-d, 0)
 		s, d = s-sent/rows, d-received/rows
@@ -85,6 +87,7 @@ func (c *census) count(p *pairing, bank int) {
 	c.received += received
 	c.common.add(together, doubt)
 	arrived := sent - lost
+	c.same.see(sent, same, rows)
 	c.losses.see(lost, losses, rows)
 	c.excess.add(arrived, lost, excess-arrived*lost/rows, 1, rows)
 	if extra > 0 && rows > 1 {
@@ -254,6 +257,7 @@ func compareCells(p *pairing, found *settlement) (alone estimate.Cells, slope fl
 // Fuller cells are slower or faster per packet, for a cell is full because of its copies. And full cells
 // scatter more than packets that are alone.
 func (r *Result) seeRepeats(c *census, alone *estimate.Cells, slope float64) {
+	r.copied = min(1, c.same.copies())
 	if c.copies(slope) {
 		r.behind = c.excess.each()
 	}
