@@ -421,30 +421,35 @@ func (a *Accumulator) Estimate() (Result, error) {
 	// are at most lk and at most c of them: at most n√(p·l/n) whatever k is.
 	r.behind.value = min(r.copied, math.Sqrt(copies*float64(r.Lost)/float64(max(r.Sent, 1))))
 	r.StdDev, r.greatest = r.alone.StdDev, whole.greatest
-	// The mean delay of those received differs by what the ends owe each other.
-	r.fromAreas, r.owed, r.delaysError = true, (whole.first.Ages-whole.last.Ages)/whole.received, math.Inf(1)
 	r.late = (whole.late + r.late) / whole.received
 	if !a.Settled() {
 		r.late += float64(a.unlike.lost) * of.length / whole.received
 		r.pending = min(1, whole.last.Pending/max(1, whole.last.Packets))
 	}
-	ends := whole.first.Variance + whole.last.Variance + sq(whole.first.Shared-whole.last.Shared)
-	r.sampling = unsure * math.Sqrt(whole.variance+ends) / whole.received
-	if error := unsure * math.Sqrt(whole.unsure) / whole.received; error < r.sampling+whole.late/whole.received {
-		r.owed, r.delaysError = whole.delays/whole.received-r.Mean, error
-	}
-	r.MeanError = math.Hypot(r.sampling, math.Abs(r.owed)+r.late)
 	if r.Extra > 0 || whole.joined > 0 { // otherwise each stamp is one of two
 		r.stray = (of.stamps[0].stray + of.stamps[1].stray) / whole.received
 	}
 	if r.stray > math.Abs(r.Mean) && of.stamps[0].shifted+of.stamps[1].shifted == 0 {
 		return r, fmt.Errorf("lda: %w: the points cut further apart than packets take", estimate.ErrClocks)
 	}
+	r.owe(whole, repeated)
+	return r, nil
+}
+
+// owe says by how much the mean delay of those received differs: by what the ends owe each other. A share of the packets
+// is repeated.
+func (r *Result) owe(whole *transit, repeated float64) {
+	r.fromAreas, r.owed, r.delaysError = true, (whole.first.Ages-whole.last.Ages)/whole.received, math.Inf(1)
+	ends := whole.first.Variance + whole.last.Variance + sq(whole.first.Shared-whole.last.Shared)
+	r.sampling = unsure * math.Sqrt(whole.variance+ends) / whole.received
+	if error := unsure * math.Sqrt(whole.unsure) / whole.received; error < r.sampling+whole.late/whole.received {
+		r.owed, r.delaysError = whole.delays/whole.received-r.Mean, error
+	}
+	r.MeanError = math.Hypot(r.sampling, math.Abs(r.owed)+r.late)
 	// Copies take the places of one another on their way, so that they seem to be older at the ends than they are.
 	for _, end := range [2]*areas.OnWay{&whole.first, &whole.last} {
 		r.stray = max(r.stray, min(math.Abs(end.Ages), repeated*end.Packets*whole.greatest)/whole.received)
 	}
-	return r, nil
 }
 
 // tellUnsettled counts as lost the packets outstanding that are more than can be on their way, which cells that
