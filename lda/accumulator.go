@@ -88,7 +88,6 @@ type counted struct {
 
 // A transit adds up parts of a report.
 type transit struct {
-	parts       int
 	time        float64 // that packets spent on their way
 	received    float64
 	variance    float64     // of the time
@@ -324,6 +323,9 @@ func (a *Accumulator) take(into *transit, sample *reservoir, to int) {
 	}
 	received := t.Received / rate
 	left := received - t.Received // packets that no bank samples
+	if into.received == 0 {
+		into.first = whole(t.First, rate)
+	}
 	into.time += t.Mean * received
 	into.received += received
 	into.variance += sq(t.Error*received) + t.Scatter*left*(1+left/t.Received)
@@ -331,10 +333,6 @@ func (a *Accumulator) take(into *transit, sample *reservoir, to int) {
 	into.unsure += sq(t.DelayError*received) + t.Scatter*left*(1+left/t.Received)
 	into.exact += t.Exact
 	into.joined += t.Joined / rate
-	if into.parts == 0 {
-		into.first = whole(t.First, rate)
-	}
-	into.parts++
 	into.last = whole(t.Last, rate)
 	into.greatest = max(into.greatest, t.Greatest)
 	into.late += t.Late * received
@@ -371,7 +369,8 @@ func (a *Accumulator) complete() *transit {
 	return &a.all
 }
 
-// unsure is the factor by which errors exceed their estimates, because these are uncertain, too.
+// unsure is the factor by which errors exceed their estimates, because these are uncertain, too: by that of Student's
+// distribution of nine degrees of freedom, since few spans may cross the ends, to a normal one's at 95 %.
 const unsure = 1.15
 
 // Estimate returns what is known of the report so far: the mean delay and its deviation, and how many packets

@@ -133,22 +133,16 @@ func (c *Config) Expect(packets, loss float64) (sample, alone float64) {
 func (c *Config) expect(packets, loss, surely float64) expectation {
 	lost, received := packets*loss, packets-packets*loss
 	e := expectation{received: received, surely: surely}
-	var sample, usable float64 // variances
 	for j, b := range c.Banks[:c.banks()] {
 		p, m := c.rate(j), float64(b.Rows)
 		// ln of the probability that a packet is not in a given cell. For one cell that takes all of them it is
 		// close enough to -∞, and still gives 0 times 0.
 		avoid := max(math.Log1p(-p/m), -math.MaxFloat64)
-		unspoilt, density := math.Exp(lost*avoid), p*received/m
-		used := unspoilt * -math.Expm1(received*avoid)
+		unspoilt := math.Exp(lost * avoid)
 		e.sample += p * received * unspoilt
-		e.usable += m * used
+		e.usable += m * unspoilt * -math.Expm1(received*avoid)
 		e.alone += p * received * math.Exp(max(packets-1, 0)*avoid)
-		sample += m * unspoilt * ((1-unspoilt)*density*density + density*(1-p))
-		usable += m * used * (1 - used)
 	}
-	e.sample = max(0, e.sample-surely*math.Sqrt(sample))
-	e.usable = max(0, e.usable-surely*math.Sqrt(usable))
 	return e
 }
 
