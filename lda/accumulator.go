@@ -129,7 +129,7 @@ func (a *Accumulator) Gap() {
 	for i := range a.ends { // nobody will know more of them
 		a.ends[i].to = 0
 	}
-	a.from, a.started = 0, false
+	a.from, a.started, a.sampled = 0, false, 0
 	a.areas.Begin(a.end) // reports that end before the next interval have none
 }
 
