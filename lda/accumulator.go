@@ -47,7 +47,6 @@ type Accumulator struct {
 	kept         reservoir // of its packets that were alone
 	all          transit   // up to the end, if current
 	sample       reservoir // likewise
-	sampled      int       // the end of the report if its sample is of before losses were taken out
 	current      bool
 	distribution *distribution  // of the sample, if it was asked for
 	weights      []areas.Alone  // what others would stand for that are not in it
@@ -129,7 +128,7 @@ func (a *Accumulator) Gap() {
 	for i := range a.ends { // nobody will know more of them
 		a.ends[i].to = 0
 	}
-	a.from, a.started, a.sampled = 0, false, 0
+	a.from, a.started = 0, false
 	a.areas.Begin(a.end) // reports that end before the next interval have none
 }
 
@@ -247,11 +246,13 @@ func (a *Accumulator) Trails(visit func(areas.Trail)) {
 
 // TakeOut takes packets of trails that are known to be lost out of the areas; they still count as Lost. Cells
 // that lost nothing else are then exact. Quantiles and deviation stay as they are: how likely a packet is to be
-// alone is known as long as all losses spoil cells, not where those do that have no names.
+// alone is known as long as all losses spoil cells, not where those do that have no names. So call it when the
+// report has settled.
 func (a *Accumulator) TakeOut(lost []areas.Lost) {
 	a.complete()
-	if a.areas.TakeOut(lost) > 0 {
-		a.current, a.sampled = false, a.through()
+	if to := a.through(); a.areas.TakeOut(lost) > 0 && to > a.from {
+		a.all, a.distribution = a.whole, nil
+		a.take(&a.all, nil, to)
 	}
 }
 
@@ -283,7 +284,7 @@ func (a *Accumulator) Reset() {
 		a.counts = counted{}
 		a.pairs.fade()
 	}
-	a.current, a.sampled = false, 0
+	a.current = false
 	a.whole = transit{}
 	a.kept.reset()
 }
@@ -307,10 +308,10 @@ func (a *Accumulator) fold(to int) {
 	of.Lost += uint64(lost)
 	of.Extra += uint64(extra)
 	a.areas.Settle(to)
-	a.from, a.sampled = to, 0
+	a.from = to
 }
 
-// take adds what is known from the last fold up to a cut.
+// take adds what is known from the last fold up to a cut, also to a sample if there is one.
 func (a *Accumulator) take(into *transit, sample *reservoir, to int) {
 	var singles []areas.Alone
 	t, err := a.areas.Transit(a.from, to, func(all []areas.Alone) { singles = all })
@@ -336,12 +337,10 @@ func (a *Accumulator) take(into *transit, sample *reservoir, to int) {
 	into.last = whole(t.Last, rate)
 	into.greatest = max(into.greatest, t.Greatest)
 	into.late += t.Late * received
-	if to == a.sampled {
-		sample.set(&a.sample)
-		return
+	if sample != nil {
+		sample.add(singles, received)
+		a.weights = a.areas.Weights(a.weights[:0])
 	}
-	sample.add(singles, received)
-	a.weights = a.areas.Weights(a.weights[:0])
 }
 
 // whole is about all packets on their way, of which a share was sampled.
@@ -354,11 +353,8 @@ func whole(o areas.OnWay, rate float64) areas.OnWay {
 func (a *Accumulator) complete() *transit {
 	if !a.current {
 		a.all = a.whole
-		to := a.through()
-		if to != a.sampled {
-			a.sample.set(&a.kept)
-		}
-		if a.started && to > a.from {
+		a.sample.set(&a.kept)
+		if to := a.through(); a.started && to > a.from {
 			a.take(&a.all, &a.sample, to)
 		}
 		if a.alone, a.degrees = deviation(a.sample.delays); a.degrees > 0 {

@@ -125,13 +125,10 @@ func (p *pairs) see(packets, squares, rows float64) {
 }
 
 // add adds the pairs, beyond chance, of one of the packets with one of the others, in one or both orders. Chance makes
-// others/rows of them a packet. A bank counts the less, the more that is beside the number that would just show: sparse
-// banks count most, and a pair for one at most.
+// others/rows of them a packet.
 func (p *pairs) add(packets, others, beyond, orders, rows float64) {
-	show := surely * math.Sqrt(2/rows)
-	weight := show / (others/rows + show)
-	p.figure.add(weight*beyond, sq(weight)*orders*packets*others/rows)
-	p.packets += weight * packets
+	p.figure.add(beyond, orders*packets*others/rows)
+	p.packets += packets
 }
 
 // doubt returns the standard error of pairs by chance, and one pair, where there are few.
