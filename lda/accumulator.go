@@ -244,10 +244,9 @@ func (a *Accumulator) Trails(visit func(areas.Trail)) {
 	}
 }
 
-// TakeOut takes packets of trails that are known to be lost out of the areas; they still count as Lost. Cells
-// that lost nothing else are then exact. Quantiles and deviation stay as they are: how likely a packet is to be
-// alone is known as long as all losses spoil cells, not where those do that have no names. So call it when the
-// report has settled.
+// TakeOut takes packets of trails that are known to be lost out of the areas; they still count as Lost. Cells that
+// lost nothing else are then exact. Quantiles and deviation stay as they are, because weights of packets that were
+// alone allow for all losses, also those with names: so call it when the report has settled.
 func (a *Accumulator) TakeOut(lost []areas.Lost) {
 	a.complete()
 	if to := a.through(); a.areas.TakeOut(lost) > 0 && to > a.from {
@@ -365,8 +364,7 @@ func (a *Accumulator) complete() *transit {
 	return &a.all
 }
 
-// unsure is the factor by which errors exceed their estimates, because these are uncertain, too: by that of Student's
-// distribution of nine degrees of freedom, since few spans may cross the ends, to a normal one's at 95 %.
+// unsure is how much wider Student's interval of nine degrees of freedom is: few spans may tell of a report's ends.
 const unsure = 1.15
 
 // Estimate returns what is known of the report so far: the mean delay and its deviation, and how many packets

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/truth"
 )
 
 // grouped is traffic a share of which comes in groups of identical packets.
@@ -121,38 +122,30 @@ func TestFewLostCopies(t *testing.T) {
 // Where 30 % are copies of few packets, faster or slower than others, which overfill cells or only show in pairs,
 // deviations hold in one interval, and so do means in many: on their way, copies take the places of one another.
 func TestStreamsOfCopies(t *testing.T) {
-	const runs, packets = 20, 20_000
-	var held [2]covered
-	for seed := range uint64(runs) {
+	var deviations, means covered
+	for seed := range uint64(20) {
 		up, down, rng := mustNewFor(t, DefaultConfig), mustNewFor(t, DefaultConfig), rand.New(rand.NewPCG(seed, 98))
-		run, in, all := new(cutRun), estimate.Moments{}, estimate.Moments{}
-		for range 30 {
-			run.up, run.down = append(run.up, mustNewFor(t, DefaultConfig)), append(run.down, mustNewFor(t, DefaultConfig))
-		}
-		for i := range int64(packets) {
-			p, d, now := hashing.Packet(rng.Uint64()), int64(5e6*rng.ExpFloat64()), i*10*cutInterval/packets
-			if i%10 < 3 {
-				p, d = hashing.Word(seed, rng.Uint64N(50<<(seed%2*4))), d*int64(3+9*(seed/2%4))/10
+		packets, all := make([]truth.Packet, 20_000), estimate.Moments{}
+		for i := range packets {
+			x, d := &packets[i], int64(5e6*rng.ExpFloat64())
+			if x.Flow = rng.Uint64(); i%10 < 3 {
+				x.Flow, d = uint64(hashing.Word(seed, rng.Uint64N(50<<(seed%2*4)))), d*int64(3+27*(seed/2%2))/10
 			}
-			up.Update(p, now)
-			down.Update(p, now+d)
-			run.up[now/cutInterval].Update(p, now)
-			run.down[(now+d)/cutInterval].Update(p, now+d)
-			if all.Add(float64(d)); now+d < 10*cutInterval {
-				in.Add(float64(d))
-			}
+			x.Sent = int64(i) * 10 * cutInterval / int64(len(packets))
+			x.Received = x.Sent + d
+			up.Update(hashing.Packet(x.Flow), x.Sent)
+			down.Update(hashing.Packet(x.Flow), x.Received)
+			all.Add(float64(d))
 		}
 		r, err := Estimate(up, down)
-		held[0].add(err == nil && r.DeviationInterval(0.95).Contains(all.StdDev()))
-		run.reports(t, 10, after(15*cutInterval), func(a *Accumulator, from, _ int64) {
-			r, _ := a.Estimate()
-			if _, i := r.OfReceived(0.95); from == 0 {
-				held[1].add(i.Contains(in.Mean()))
-			}
-		})
+		deviations.add(err == nil && r.DeviationInterval(0.95).Contains(all.StdDev()))
+		run := new(cutRun)
+		run.pass(t, packets, math.MaxInt64, 0)
+		held, _, _ := run.ofReceived(t, 10, after(cutInterval), 0, 10*cutInterval, 0.95)
+		means.join(held)
 	}
-	if t.Log(held); held[0].hits < runs-4 || held[1].hits < runs-4 || held[1].of < runs { // once in 400 times
-		t.Errorf("deviations and means inside 95 %%: %+v", held)
+	if deviations.hits < 16 || means.hits < 16 { // once in 400 times
+		t.Errorf("%+v deviations and %+v means are inside 95 %%", deviations, means)
 	}
 }
 

@@ -226,9 +226,8 @@ func (t *total) delay(all *areas.Transit, scatter, length float64) Delay {
 	for range 2 { // lossy spans alone are no guide to the mean, and so to how sure others are
 		y, z = t.lossy, t.unknown
 		single := scatter * sq(mean) // variance of a packet's delay
-		// A packet that takes longer is less often in an exact span, by the losses in that time, which makes a bias:
-		// those of cells that have as many packets. Exact spans of the same times may be the fast ones, as those of
-		// all times are.
+		// A packet that takes longer is less often in an exact span, by what cells with as many packets lose in that
+		// time: a bias. Exact spans of the same times may be the fast ones, as those of all times are.
 		bias := min(t.lost*x.packets/n/length*single, math.Sqrt(single))
 		doubt := single/x.packets + unsure/sq(x.packets) + sq(bias)
 		for _, o := range [...]*span{&y, &z} {
