@@ -87,7 +87,6 @@ type counted struct {
 
 // A transit adds up parts of a report.
 type transit struct {
-	parts       int
 	time        float64 // that packets spent on their way
 	received    float64
 	variance    float64     // of the time
@@ -245,11 +244,14 @@ func (a *Accumulator) Trails(visit func(areas.Trail)) {
 	}
 }
 
-// TakeOut takes packets of trails that are known to be lost out of the areas; they still count as Lost. Cells
-// that lost nothing else are then exact.
+// TakeOut takes packets of trails that are known to be lost out of the areas; they still count as Lost. Cells that
+// lost nothing else are then exact. Quantiles and deviation stay as they are, because weights of packets that were
+// alone allow for all losses, also those with names: so call it when the report has settled.
 func (a *Accumulator) TakeOut(lost []areas.Lost) {
-	if a.areas.TakeOut(lost) > 0 {
-		a.current = false
+	a.complete()
+	if to := a.through(); a.areas.TakeOut(lost) > 0 && to > a.from {
+		a.all, a.distribution = a.whole, nil
+		a.take(&a.all, nil, to)
 	}
 }
 
@@ -308,7 +310,7 @@ func (a *Accumulator) fold(to int) {
 	a.from = to
 }
 
-// take adds what is known from the last fold up to a cut.
+// take adds what is known from the last fold up to a cut, also to a sample if there is one.
 func (a *Accumulator) take(into *transit, sample *reservoir, to int) {
 	var singles []areas.Alone
 	t, err := a.areas.Transit(a.from, to, func(all []areas.Alone) { singles = all })
@@ -321,6 +323,9 @@ func (a *Accumulator) take(into *transit, sample *reservoir, to int) {
 	}
 	received := t.Received / rate
 	left := received - t.Received // packets that no bank samples
+	if into.received == 0 {
+		into.first = whole(t.First, rate)
+	}
 	into.time += t.Mean * received
 	into.received += received
 	into.variance += sq(t.Error*received) + t.Scatter*left*(1+left/t.Received)
@@ -328,15 +333,13 @@ func (a *Accumulator) take(into *transit, sample *reservoir, to int) {
 	into.unsure += sq(t.DelayError*received) + t.Scatter*left*(1+left/t.Received)
 	into.exact += t.Exact
 	into.joined += t.Joined / rate
-	if into.parts == 0 {
-		into.first = whole(t.First, rate)
-	}
-	into.parts++
 	into.last = whole(t.Last, rate)
 	into.greatest = max(into.greatest, t.Greatest)
 	into.late += t.Late * received
-	sample.add(singles, received)
-	a.weights = a.areas.Weights(a.weights[:0])
+	if sample != nil {
+		sample.add(singles, received)
+		a.weights = a.areas.Weights(a.weights[:0])
+	}
 }
 
 // whole is about all packets on their way, of which a share was sampled.
@@ -361,7 +364,7 @@ func (a *Accumulator) complete() *transit {
 	return &a.all
 }
 
-// unsure is the factor by which errors exceed their estimates, because these are uncertain, too.
+// unsure is how much wider Student's interval of nine degrees of freedom is: few spans may tell of a report's ends.
 const unsure = 1.15
 
 // Estimate returns what is known of the report so far: the mean delay and its deviation, and how many packets
@@ -405,31 +408,41 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.meanDegrees = uint64(math.MaxInt32) // of many spans
 	r.alone, r.deviationDegrees = a.alone, a.degrees
 	r.calm, r.calmDegrees = a.calm.StdDev, a.calmDegrees
-	r.copied = min(1, whole.copied()+copies+float64(r.Repeats)/float64(max(r.Sent, 1)))
+	repeated := copies + float64(r.Repeats)/float64(max(r.Sent, 1))
+	r.copied = min(1, whole.copied()+repeated)
 	// If c of n packets have k copies each, they have p = ck/n on average, and behind l losses
 	// are at most lk and at most c of them: at most n√(p·l/n) whatever k is.
 	r.behind.value = min(r.copied, math.Sqrt(copies*float64(r.Lost)/float64(max(r.Sent, 1))))
 	r.StdDev, r.greatest = r.alone.StdDev, whole.greatest
-	// The mean delay of those received differs by what the ends owe each other.
-	r.fromAreas, r.owed, r.delaysError = true, (whole.first.Ages-whole.last.Ages)/whole.received, math.Inf(1)
 	r.late = (whole.late + r.late) / whole.received
 	if !a.Settled() {
 		r.late += float64(a.unlike.lost) * of.length / whole.received
 		r.pending = min(1, whole.last.Pending/max(1, whole.last.Packets))
 	}
-	ends := whole.first.Variance + whole.last.Variance + sq(whole.first.Shared-whole.last.Shared)
-	r.sampling = unsure * math.Sqrt(whole.variance+ends) / whole.received
-	if error := unsure * math.Sqrt(whole.unsure) / whole.received; error < r.sampling+whole.late/whole.received {
-		r.owed, r.delaysError = whole.delays/whole.received-r.Mean, error
-	}
-	r.MeanError = math.Hypot(r.sampling, math.Abs(r.owed)+r.late)
 	if r.Extra > 0 || whole.joined > 0 { // otherwise each stamp is one of two
 		r.stray = (of.stamps[0].stray + of.stamps[1].stray) / whole.received
 	}
 	if r.stray > math.Abs(r.Mean) && of.stamps[0].shifted+of.stamps[1].shifted == 0 {
 		return r, fmt.Errorf("lda: %w: the points cut further apart than packets take", estimate.ErrClocks)
 	}
+	r.owe(whole, repeated)
 	return r, nil
+}
+
+// owe says by how much the mean delay of those received differs: by what the ends owe each other. A share of the packets
+// is repeated.
+func (r *Result) owe(whole *transit, repeated float64) {
+	r.fromAreas, r.owed, r.delaysError = true, (whole.first.Ages-whole.last.Ages)/whole.received, math.Inf(1)
+	ends := whole.first.Variance + whole.last.Variance + sq(whole.first.Shared-whole.last.Shared)
+	r.sampling = unsure * math.Sqrt(whole.variance+ends) / whole.received
+	if error := unsure * math.Sqrt(whole.unsure) / whole.received; error < r.sampling+whole.late/whole.received {
+		r.owed, r.delaysError = whole.delays/whole.received-r.Mean, error
+	}
+	r.MeanError = math.Hypot(r.sampling, math.Abs(r.owed)+r.late)
+	// Copies take the places of one another on their way, so that they seem to be older at the ends than they are.
+	for _, end := range [2]*areas.OnWay{&whole.first, &whole.last} {
+		r.stray = max(r.stray, min(math.Abs(end.Ages), repeated*end.Packets*whole.greatest)/whole.received)
+	}
 }
 
 // tellUnsettled counts as lost the packets outstanding that are more than can be on their way, which cells that

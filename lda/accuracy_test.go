@@ -212,7 +212,7 @@ func TestExpect(t *testing.T) {
 			alone.Add(float64(len(samples)))
 			eq2 += float64(e.N) / times
 		})
-		want := c.expect(n, loss, 0)
+		want := c.expect(n, loss)
 		for name, f := range map[string]struct {
 			got  estimate.Moments
 			want float64

@@ -20,7 +20,8 @@ type census struct {
 	sent, received float64
 	common         figure // packets that passed both points
 	hidden         figure // losses in cells that other packets joined
-	losses         pairs  // of packets lost,
+	same           pairs  // of packets sent,
+	losses         pairs  // of those lost,
 	excess         pairs  // and of one that arrived and one lost
 }
 
@@ -68,9 +69,10 @@ func (c *census) count(p *pairing, bank int) {
 		lost += max(s-d, 0)
 		extra += max(d-s, 0)
 	}
-	var together, doubt, differences, losses, excess float64
+	var together, doubt, differences, same, losses, excess float64
 	for i := from; i < to; i++ {
 		s, d := p.counts(bank, i)
+		same += sq(s)
 		losses += sq(max(s-d, 0))
 		excess += min(s, d) * max(s-d, 0)
 		s, d = s-sent/rows, d-received/rows
@@ -85,6 +87,7 @@ func (c *census) count(p *pairing, bank int) {
 	c.received += received
 	c.common.add(together, doubt)
 	arrived := sent - lost
+	c.same.see(sent, same, rows)
 	c.losses.see(lost, losses, rows)
 	c.excess.add(arrived, lost, excess-arrived*lost/rows, 1, rows)
 	if extra > 0 && rows > 1 {
@@ -122,13 +125,10 @@ func (p *pairs) see(packets, squares, rows float64) {
 }
 
 // add adds the pairs, beyond chance, of one of the packets with one of the others, in one or both orders. Chance makes
-// others/rows of them a packet. A bank counts the less, the more that is beside the number that would just show: sparse
-// banks count most, and a pair for one at most.
+// others/rows of them a packet.
 func (p *pairs) add(packets, others, beyond, orders, rows float64) {
-	show := surely * math.Sqrt(2/rows)
-	weight := show / (others/rows + show)
-	p.figure.add(weight*beyond, sq(weight)*orders*packets*others/rows)
-	p.packets += weight * packets
+	p.figure.add(beyond, orders*packets*others/rows)
+	p.packets += packets
 }
 
 // doubt returns the standard error of pairs by chance, and one pair, where there are few.
@@ -254,6 +254,7 @@ func compareCells(p *pairing, found *settlement) (alone estimate.Cells, slope fl
 // Fuller cells are slower or faster per packet, for a cell is full because of its copies. And full cells
 // scatter more than packets that are alone.
 func (r *Result) seeRepeats(c *census, alone *estimate.Cells, slope float64) {
+	r.copied = min(1, c.same.copies())
 	if c.copies(slope) {
 		r.behind = c.excess.each()
 	}

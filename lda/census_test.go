@@ -8,6 +8,7 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/truth"
 )
 
 // grouped is traffic a share of which comes in groups of identical packets.
@@ -115,6 +116,36 @@ func TestFewLostCopies(t *testing.T) {
 		if held < runs-2 || blind < runs/2 {
 			t.Errorf("%+v: %d of %d held; without what counts say of copies %d missed", g, held, runs, blind)
 		}
+	}
+}
+
+// Where 30 % are copies of few packets, faster or slower than others, which overfill cells or only show in pairs,
+// deviations hold in one interval, and so do means in many: on their way, copies take the places of one another.
+func TestStreamsOfCopies(t *testing.T) {
+	var deviations, means covered
+	for seed := range uint64(20) {
+		up, down, rng := mustNewFor(t, DefaultConfig), mustNewFor(t, DefaultConfig), rand.New(rand.NewPCG(seed, 98))
+		packets, all := make([]truth.Packet, 20_000), estimate.Moments{}
+		for i := range packets {
+			x, d := &packets[i], int64(5e6*rng.ExpFloat64())
+			if x.Flow = rng.Uint64(); i%10 < 3 {
+				x.Flow, d = uint64(hashing.Word(seed, rng.Uint64N(50<<(seed%2*4)))), d*int64(3+27*(seed/2%2))/10
+			}
+			x.Sent = int64(i) * 10 * cutInterval / int64(len(packets))
+			x.Received = x.Sent + d
+			up.Update(hashing.Packet(x.Flow), x.Sent)
+			down.Update(hashing.Packet(x.Flow), x.Received)
+			all.Add(float64(d))
+		}
+		r, err := Estimate(up, down)
+		deviations.add(err == nil && r.DeviationInterval(0.95).Contains(all.StdDev()))
+		run := new(cutRun)
+		run.pass(t, packets, math.MaxInt64, 0)
+		held, _, _ := run.ofReceived(t, 10, after(cutInterval), 0, 10*cutInterval, 0.95)
+		means.join(held)
+	}
+	if deviations.hits < 16 || means.hits < 16 { // once in 400 times
+		t.Errorf("%+v deviations and %+v means are inside 95 %%", deviations, means)
 	}
 }
 

@@ -139,9 +139,9 @@ func (r *Result) unseen(confidence float64) float64 {
 // (see [estimate.Cells.EffectiveDegrees]). It uses half the probability of a miss, and keeps the other half as
 // a margin because its degrees of freedom are estimated, too. Upwards it allows for packets that were not seen,
 // as [Result.MeanInterval] does, for copies, of which at most the sum of their delays is known, and for slow
-// packets that were not alone. Downwards it allows for the deviation of packets that were alone. It does not
-// hold where identical packets travel in groups of two or three, which are too small to overfill a cell: such
-// cells scatter as those of slower packets do.
+// packets that were not alone. Downwards it allows for the deviation of packets that were alone, and for copies
+// that all take the mean. It does not hold where identical packets travel in groups of two or three that are too few
+// to show: such cells scatter as those of slower packets do.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	i := estimate.DeviationInterval(r.StdDev, r.deviationDegrees, 1-(1-confidence)/2)
 	if !(confidence > 0 && confidence < 1) || i.Confidence == 1 {
@@ -153,7 +153,7 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	if r.calmDegrees > 0 {
 		i.Low = min(i.Low, estimate.DeviationInterval(r.calm, r.calmDegrees, confidence).Low)
 	}
-	i.Low = max(0, i.Low*math.Sqrt(1-r.copied)-r.rounding())
+	i.Low = max(0, i.Low*math.Sqrt(1-max(r.copied, copies))-r.rounding())
 	return i
 }
 

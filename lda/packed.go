@@ -43,10 +43,7 @@ func (a *Aggregator) AppendPacked(dst []byte, about int64) []byte {
 // CheckPacked checks that data is the packed form of an aggregator of the Config, so that AddPacked accepts it.
 // The error wraps [estimate.ErrMismatch] or [estimate.ErrEncoding].
 func (c *Config) CheckPacked(data []byte) error {
-	cells, err := c.packedCells(data)
-	if err == nil {
-		_, err = c.blocks(cells, func(int, block, []byte) {})
-	}
+	_, err := c.packedCells(data)
 	return err
 }
 
@@ -59,23 +56,16 @@ func (a *Aggregator) AddPacked(data []byte) error {
 		return err
 	}
 	head := data[len(data)-len(cells)-16:]
-	about, times := binary.BigEndian.Uint64(head), uint64(1)
-	add := func(from int, b block, fields []byte) {
+	a.setUnsampled(a.unsampledCount() + binary.BigEndian.Uint64(head[8:]))
+	return a.config.blocks(cells, func(from int, b block, fields []byte) {
 		if a.which != nil {
 			a.which[from/packedBlock] |= b.which
 		}
-		b.add(a.cells[from:], fields, &a.config, about, times)
-	}
-	if done, err := a.config.blocks(cells, add); err != nil {
-		times = math.MaxUint64 // -1: takes out what was added before
-		a.config.blocks(cells[:done], add)
-		return err
-	}
-	a.setUnsampled(a.unsampledCount() + binary.BigEndian.Uint64(head[8:]))
-	return nil
+		b.add(a.cells[from:], fields, &a.config, binary.BigEndian.Uint64(head))
+	})
 }
 
-// packedCells checks all of a packed form but the cells, and returns these.
+// packedCells checks a packed form, and returns its cells.
 func (c *Config) packedCells(data []byte) ([]byte, error) {
 	var buf [8 + 3 + 2*maxBanks]byte
 	head := c.append(buf[:0])
@@ -88,29 +78,29 @@ func (c *Config) packedCells(data []byte) ([]byte, error) {
 		there, banks := readConfig(&r)
 		return nil, cmp.Or(c.same(&there), fmt.Errorf("lda: %w: %d banks", estimate.ErrEncoding, banks))
 	}
-	return data[size:], checkUnsampled(binary.BigEndian.Uint64(data[size-8:]))
+	cells := data[size:]
+	return cells, cmp.Or(checkUnsampled(binary.BigEndian.Uint64(data[size-8:])), c.blocks(cells, func(int, block, []byte) {}))
 }
 
 // blocks calls f for each block of packed cells that are not all empty, with the number of its first cell and its
-// fields. If a block is wrong, it returns where that begins.
-func (c *Config) blocks(data []byte, f func(from int, b block, fields []byte)) (done int, err error) {
+// fields.
+func (c *Config) blocks(rest []byte, f func(from int, b block, fields []byte)) error {
 	n, b := c.cells(), block{}
 	for from := 0; from < n; from += packedBlock {
-		rest := data[done:]
 		if len(rest) >= 8 && binary.BigEndian.Uint64(rest) == 0 {
-			done += 8
+			rest = rest[8:]
 			continue
 		}
 		if !b.read(c, rest) || from+packedBlock > n && b.which<<(n-from) != 0 {
-			return done, fmt.Errorf("lda: %w: packed cells, %d before the last one", estimate.ErrEncoding, n-from)
+			return fmt.Errorf("lda: %w: packed cells, %d before the last one", estimate.ErrEncoding, n-from)
 		}
 		f(from, b, rest[10:])
-		done += b.size
+		rest = rest[b.size:]
 	}
-	if done < len(data) {
-		return done, fmt.Errorf("lda: %w: %d bytes behind the packed cells", estimate.ErrEncoding, len(data)-done)
+	if len(rest) > 0 {
+		return fmt.Errorf("lda: %w: %d bytes behind the packed cells", estimate.ErrEncoding, len(rest))
 	}
-	return done, nil
+	return nil
 }
 
 // someTime returns the time of some packet or, if all cells have many, 0.
@@ -174,8 +164,8 @@ func (b *block) read(c *Config, data []byte) bool {
 		(used&7 == 0 || data[b.size-1]<<(used&7) == 0)
 }
 
-// add adds the cells of a block, each of them so many times.
-func (b *block) add(cells []cell, fields []byte, c *Config, about, times uint64) {
+// add adds the cells of a block.
+func (b *block) add(cells []cell, fields []byte, c *Config, about uint64) {
 	if len(fields) < b.size-10+wire.BitPadding {
 		var padded [packedFields + wire.BitPadding]byte
 		copy(padded[:], fields[:b.size-10])
@@ -195,8 +185,8 @@ func (b *block) add(cells []cell, fields []byte, c *Config, about, times uint64)
 			digest = wire.Bits(fields, at+b.count, int(c.DigestBits))
 			sum = wire.Bits(fields, at+b.count+int(c.DigestBits), b.sum)
 		}
-		cells[i].sum += times * ((uint64(wire.Unzigzag(sum)) + count*about) & known)
-		cells[i].tally += times * (digest<<32 | count)
+		cells[i].sum += (uint64(wire.Unzigzag(sum)) + count*about) & known
+		cells[i].tally += digest<<32 | count
 	}
 }
 

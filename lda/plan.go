@@ -53,8 +53,9 @@ func Plan(d Demand) (c Config, err error) {
 			planned := Config{SumBits: 64, DigestBits: 16}
 			planned.Banks[0] = Bank{Rows: rows, Shift: shift}
 			ok := !d.Quantiles || d.addThin(&planned)
-			if e := d.atLeast(&planned); ok && e.meanError(d.Variation) <= least {
-				c, least, found = planned, e.meanError(d.Variation), true
+			e := d.atLeast(&planned)
+			if error := e.meanError(d.Variation, keptBy); ok && error <= least {
+				c, least, found = planned, error, true
 			}
 		}
 		if found {
@@ -70,7 +71,7 @@ func Plan(d Demand) (c Config, err error) {
 func (d *Demand) atLeast(c *Config) expectation {
 	lost := d.Packets * d.Loss
 	lost = min(lost+keptBy*math.Sqrt(lost*(2*max(d.Burst, 1)-1)), d.Packets)
-	return c.expect(d.Packets, lost/d.Packets, keptBy)
+	return c.expect(d.Packets, lost/d.Packets)
 }
 
 func (d *Demand) validate() error {
@@ -107,12 +108,10 @@ func (d *Demand) addThin(c *Config) bool {
 
 // An expectation says what to expect of an interval.
 type expectation struct {
-	sample float64 // packets in usable cells
-	usable float64 // cells that are usable and not empty
-	alone  float64 // packets alone in their cell at both points
-
-	received float64 // packets
-	surely   float64 // number of standard deviations below the average
+	sample   float64 // packets in usable cells
+	usable   float64 // cells that are usable and not empty
+	alone    float64 // packets alone in their cell at both points
+	received float64
 }
 
 // Expect returns how many packets of an interval are in usable cells on average, if the share loss of them is
@@ -125,36 +124,30 @@ type expectation struct {
 // which eq. (2) bounds from below, and which is greatest at p = m/L. The standard error of the mean is then
 // about σ·√((1 − S/R)/S).
 func (c *Config) Expect(packets, loss float64) (sample, alone float64) {
-	e := c.expect(packets, loss, 0)
+	e := c.expect(packets, loss)
 	return e.sample, e.alone
 }
 
-// expect is Expect if fewer cells survive, by some standard deviations.
-func (c *Config) expect(packets, loss, surely float64) expectation {
+// expect is Expect, and what else a plan rests on.
+func (c *Config) expect(packets, loss float64) expectation {
 	lost, received := packets*loss, packets-packets*loss
-	e := expectation{received: received, surely: surely}
-	var sample, usable float64 // variances
+	e := expectation{received: received}
 	for j, b := range c.Banks[:c.banks()] {
 		p, m := c.rate(j), float64(b.Rows)
 		// ln of the probability that a packet is not in a given cell. For one cell that takes all of them it is
 		// close enough to -∞, and still gives 0 times 0.
 		avoid := max(math.Log1p(-p/m), -math.MaxFloat64)
-		unspoilt, density := math.Exp(lost*avoid), p*received/m
-		used := unspoilt * -math.Expm1(received*avoid)
+		unspoilt := math.Exp(lost * avoid)
 		e.sample += p * received * unspoilt
-		e.usable += m * used
+		e.usable += m * unspoilt * -math.Expm1(received*avoid)
 		e.alone += p * received * math.Exp(max(packets-1, 0)*avoid)
-		sample += m * unspoilt * ((1-unspoilt)*density*density + density*(1-p))
-		usable += m * used * (1 - used)
 	}
-	e.sample = max(0, e.sample-surely*math.Sqrt(sample))
-	e.usable = max(0, e.usable-surely*math.Sqrt(usable))
 	return e
 }
 
 // meanError returns the standard error to expect of the mean delay, relative to it, for delays whose deviation
 // is variation times their mean. It is infinite if there will be fewer than two usable cells.
-func (e *expectation) meanError(variation float64) float64 {
+func (e *expectation) meanError(variation, surely float64) float64 {
 	if !(e.usable >= 2) {
 		return math.Inf(1)
 	}
@@ -162,5 +155,5 @@ func (e *expectation) meanError(variation float64) float64 {
 	// The deviation is itself an estimate, whose relative standard error is 1/√(2(M−1)) from M cells and delays with
 	// light tails.
 	deviation := math.Sqrt((1 + variation*variation) / (2 * (e.usable - 1)))
-	return variation * math.Sqrt(unseen/e.sample) * (1 + e.surely*deviation)
+	return variation * math.Sqrt(unseen/e.sample) * (1 + surely*deviation)
 }

@@ -41,7 +41,7 @@ func TestPlan(t *testing.T) {
 			}
 			meets := func(c Config) bool {
 				e := d.atLeast(&c)
-				return e.meanError(d.Variation) <= d.MeanError
+				return e.meanError(d.Variation, keptBy) <= d.MeanError
 			}
 			if !meets(c) {
 				t.Errorf("%+v does not meet the demand", c)
@@ -67,7 +67,7 @@ func TestPlanHolds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		least, average := d.atLeast(&c), c.expect(d.Packets, d.Loss, 0) // the negative control: what comes on average
+		least, average := d.atLeast(&c), c.expect(d.Packets, d.Loss) // the negative control: what comes on average
 		var sharp [2]covered
 		x, rng, bad := newRun(t, c), rand.New(rand.NewPCG(5, math.Float64bits(d.Loss*burst))), false
 		for range times {
@@ -79,7 +79,7 @@ func TestPlanHolds(t *testing.T) {
 			})
 			got, err := Estimate(x.up, x.down)
 			for k, e := range []*expectation{&least, &average} {
-				sharp[k].add(err == nil && got.MeanError <= e.meanError(d.Variation)*got.Mean)
+				sharp[k].add(err == nil && got.MeanError <= e.meanError(d.Variation, keptBy*float64(1-k))*got.Mean)
 			}
 		}
 		// 95 % of 100 is 87 or fewer once in 500.

@@ -19,8 +19,7 @@ type Quantile struct {
 // A distribution is that of the delays of packets that were alone in their cell.
 type distribution struct {
 	estimate.Empirical
-	strays float64 // the greatest share of packets that the sample may lack whatever their delay,
-	late   float64 // and because they count as lost and may still come
+	strays float64 // the greatest share of packets that the sample may lack whatever their delay
 	more   float64 // by how much the mean of all may be above that of the sample
 }
 
@@ -40,7 +39,7 @@ func (a *Accumulator) Samples() estimate.Empirical { return a.distribute().Empir
 // than the samples: the interval allows for them, and high quantiles are not bounded.
 func (a *Accumulator) Quantile(p, confidence float64) (Quantile, error) {
 	d := a.distribute()
-	slower := min(1, d.strays+d.late+a.unseen(d.more, (1-confidence)/2))
+	slower := min(1, d.strays+a.unseen(d.more, (1-confidence)/2))
 	q := Quantile{P: p, Interval: d.QuantileInterval(p/(1-slower), confidence)}    // if all strays are slower,
 	q.Interval.Low = d.QuantileInterval((p-d.strays)/(1-d.strays), confidence).Low // or faster
 	if !q.Interval.Bounded() {
@@ -65,9 +64,7 @@ func (a *Accumulator) distribute() *distribution {
 		return d
 	}
 	above, error := r.Mean+r.owed-r.alone.Mean, surely*math.Hypot(r.sampling, r.alone.StdDev/math.Sqrt(float64(max(r.alone.N, 1))))
-	if d.more = max(0, above+error); whole.late > 0 {
-		d.late = float64(r.Lost) / float64(r.Received+r.Lost)
-	}
+	d.more = max(0, above+error)
 	if math.Hypot(surely*above/error, a.pairs.shows()) > surely {
 		r.copied = min(1, max(r.copied, d.strays+a.pairs.atMost()))
 	}

@@ -218,22 +218,28 @@ func (e *edges) add(s *areas.Span) {
 // of lossy spans like exact ones, as far as these tell more.
 func (t *total) delay(all *areas.Transit, scatter, length float64) Delay {
 	d := Delay{Sent: t.sent, Received: t.received, Lost: max(t.sent, t.received) - t.received}
-	x, y, z, n := &t.exact, &t.lossy, &t.unknown, float64(t.received)
+	x, n := &t.exact, float64(t.received)
 	owed, unsure := t.sure.owed(x.time/x.packets, scatter, all)
 	like := (x.time + owed) / x.packets
-	mean := (x.time + owed + y.time) / (n - z.packets)
-	single := scatter * sq(mean) // variance of a packet's delay
-	// A packet that takes longer is less often in an exact span, by the losses in that time, which makes a
-	// bias. Exact spans of the same times may be the fast ones, as those of all times are.
-	doubt := single/x.packets + unsure/sq(x.packets) + sq(min(t.lost/length*single, math.Sqrt(single)))
-	for _, o := range [...]*span{y, z} {
-		guess := x.of(o, like)
-		variance := o.packets*single + sq(o.packets)*doubt + sq(guess-o.packets*like)
-		if o.variance > 0 && variance < math.Inf(1) {
-			part := 1 / (1 + variance/o.variance)
-			o.time += part * (guess - o.time)
-			o.variance = part * variance
+	mean := max(like, (x.time+owed+t.lossy.time)/(n-t.unknown.packets))
+	var y, z span
+	for range 2 { // lossy spans alone are no guide to the mean, and so to how sure others are
+		y, z = t.lossy, t.unknown
+		single := scatter * sq(mean) // variance of a packet's delay
+		// A packet that takes longer is less often in an exact span, by what cells with as many packets lose in that
+		// time: a bias. Exact spans of the same times may be the fast ones, as those of all times are.
+		bias := min(t.lost*x.packets/n/length*single, math.Sqrt(single))
+		doubt := single/x.packets + unsure/sq(x.packets) + sq(bias)
+		for _, o := range [...]*span{&y, &z} {
+			guess := x.of(o, like)
+			variance := o.packets*single + sq(o.packets)*doubt + sq(guess-o.packets*like)
+			if o.variance > 0 && variance < math.Inf(1) {
+				part := 1 / (1 + variance/o.variance)
+				o.time += part * (guess - o.time)
+				o.variance = part * variance
+			}
 		}
+		mean = (x.time + y.time + z.time) / n
 	}
 	time, low, high := x.time+y.time+z.time, math.Inf(-1), math.Inf(1)
 	if x.packets == n {
