@@ -187,7 +187,7 @@ func (l *losses) disperse() {
 		of.hazards, of.chances = resize(of.hazards, len(of.cuts)), zeros(of.chances, places*len(of.cuts))
 		of.hazards[0], of.stays = 0, resize(of.stays, len(of.cuts))
 		for k := 1; k < len(of.cuts); k++ {
-			of.hazards[k] = of.hazards[k-1] + l.soon(k)*of.cuts[k].all/float64(l.areas.size(g))
+			of.hazards[k] = of.hazards[k-1] + max(0, l.soon(k)*of.cuts[k].all-of.cuts[k].others)/float64(l.areas.size(g))
 			of.stays[k] = math.Exp(of.hazards[k-1] - of.hazards[k])
 		}
 		of.stays[0] = math.Exp(l.hazardUp(g, -1))

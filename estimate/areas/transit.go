@@ -236,7 +236,7 @@ func (a *Areas) weight(from, to int) float64 {
 	for g := range w.groups {
 		size, others := float64(a.size(g)), 0.0
 		for k := from + 1; k <= to; k++ {
-			others += l.groups[g].cuts[k].all
+			others += l.groups[g].cuts[k].all - max(0, l.groups[g].cuts[k].others)
 		}
 		settled := min(1, (1-l.groups[g].cuts[from].unsettled/size)/l.free(g, from, from)) // but for losses
 		chance += w.groups[g].sent * settled * math.Exp(-others/size) * l.free(g, from, to)
