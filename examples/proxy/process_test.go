@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -39,10 +41,13 @@ func free(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// halves runs both halves as their users do, until the context is done, and
-// returns where clients connect, and how each half ends.
-func halves(ctx context.Context, t *testing.T, to string, stdout io.Writer, stderr io.Writer) (address string, ends [2]chan error) {
+// halves runs both halves as their users do, until the context is done, and returns where clients connect, and
+// how each half ends. Somebody else may have taken an address that was free, or its port for datagrams, before a
+// half does: then it begins anew.
+func halves(parent context.Context, t *testing.T, to string, stdout io.Writer, stderr io.Writer) (address string, ends [2]chan error) {
 	t.Helper()
+	ctx, stop := context.WithCancel(parent)
+	t.Cleanup(stop)
 	in, out, reports := free(t), free(t), free(t)
 	for i, args := range [][]string{
 		{"-role", "ingress", "-listen", in, "-to", out, "-reports", reports},
@@ -54,13 +59,20 @@ func halves(ctx context.Context, t *testing.T, to string, stdout io.Writer, stde
 	}
 	for range 3000 {
 		up := 0
-		for _, address := range []string{in, out} {
+		for _, address := range []string{in, out, reports} {
 			if c, err := net.Dial("tcp", address); err == nil {
 				c.Close()
 				up++
 			}
 		}
-		if up == 2 {
+		if len(ends[0])+len(ends[1]) > 0 {
+			stop()
+			if err := errors.Join(<-ends[0], <-ends[1]); !errors.Is(err, syscall.EADDRINUSE) {
+				t.Fatalf("the halves do not start: %v", err)
+			}
+			return halves(parent, t, to, stdout, stderr)
+		}
+		if up == 3 {
 			return in, ends
 		}
 		time.Sleep(10 * time.Millisecond)
