@@ -44,29 +44,6 @@ func normalSample(rng *rand.Rand, n int) Delay {
 	return Delay{Mean: m.Mean(), StdDev: m.StdDev(), N: m.N()}
 }
 
-func TestStudentCoverage(t *testing.T) {
-	heavy(t)
-	const trials = 20_000
-	rng := rand.New(rand.NewPCG(2, 2))
-	for _, n := range []int{2, 3, 5} {
-		for _, confidence := range []float64{0.5, 0.9, 0.99} {
-			student := covered(trials, 7, func() Interval {
-				return StudentInterval(normalSample(rng, n), uint64(n-1), confidence)
-			})
-			if math.Abs(student-confidence) > slack(confidence, trials) {
-				t.Errorf("%d samples, %v: covers %v", n, confidence, student)
-			}
-			// Negative control: the estimated deviation taken as known.
-			normal := covered(trials, 7, func() Interval {
-				return StudentInterval(normalSample(rng, n), 1e9, confidence)
-			})
-			if normal >= confidence-slack(confidence, trials) {
-				t.Errorf("%d samples, %v: the check accepts the normal interval, which covers %v", n, confidence, normal)
-			}
-		}
-	}
-}
-
 // Equation (1) of the paper, evaluated at the interval's ends, gives back the confidence.
 func TestHoeffdingIsTheEquation(t *testing.T) {
 	for _, confidence := range []float64{0.1, 0.5, 0.9, 0.98, 0.999999} {

@@ -116,42 +116,6 @@ func TestQuantileRanks(t *testing.T) {
 	}
 }
 
-func TestQuantileCoverage(t *testing.T) {
-	heavy(t)
-	const trials, n, confidence = 10_000, 40, 0.9
-	rng := rand.New(rand.NewPCG(2, 2))
-	for _, p := range []float64{0.01, 0.1, 0.5, 0.9, 0.99} { // at the ends, without a limit
-		truth := -math.Log1p(-p)
-		interval := func(quote float64) func() Interval {
-			samples := make([]float64, n)
-			return func() Interval {
-				for i := range samples {
-					samples[i] = rng.ExpFloat64()
-				}
-				return NewEmpirical(samples).QuantileInterval(p, quote)
-			}
-		}
-		if got := covered(trials, truth, interval(confidence)); got < confidence-slack(confidence, trials) {
-			t.Errorf("p %v: covers %v", p, got)
-		}
-		// Negative control, where the ranks are fine enough to show it.
-		if got := covered(trials, truth, interval(confidence/2)); p > 0.05 && p < 0.95 && got >= confidence-slack(confidence, trials) {
-			t.Errorf("p %v: the check accepts an interval of half the confidence, which covers %v", p, got)
-		}
-	}
-	// A distribution of whole numbers, where many samples tie: the median of 0…9 is anywhere in [4, 5].
-	got := covered(trials, 4, func() Interval {
-		samples := make([]float64, n)
-		for i := range samples {
-			samples[i] = float64(rng.IntN(10))
-		}
-		return NewEmpirical(samples).QuantileInterval(0.5, confidence)
-	})
-	if got < confidence-slack(confidence, trials) {
-		t.Errorf("whole numbers: covers %v", got)
-	}
-}
-
 func TestRelativeError(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
 	for _, c := range []struct{ estimate, truth, want float64 }{

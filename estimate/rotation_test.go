@@ -155,14 +155,6 @@ func TestRotationAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestInvalidNamesValueAndRange(t *testing.T) {
-	err := estimate.Invalid("lda", "Rows", 3, "a power of two from 1 to 16777216")
-	if want := "lda: invalid configuration: Rows is 3, want a power of two from 1 to 16777216"; err.Error() != want ||
-		!errors.Is(err, estimate.ErrConfig) {
-		t.Errorf("%q, want %q, of ErrConfig", err, want)
-	}
-}
-
 // JSON has no number for an infinite end.
 func TestIntervalInJSON(t *testing.T) {
 	want, got := estimate.Interval{Low: math.Inf(-1), High: 3, Confidence: 0.9}, estimate.Interval{Low: 7}
