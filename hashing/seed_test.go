@@ -2,7 +2,6 @@ package hashing_test
 
 import (
 	"encoding/binary"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -64,28 +63,6 @@ func TestSeedsShareNothing(t *testing.T) {
 	}
 	if n := shared(sum); n == 0 {
 		t.Error("seeds that are added share nothing: the test sees nothing")
-	}
-}
-
-// Words a, b and c, d make the same product if a^x is d^y and b^y is c^x, where x and y are the keys of the
-// first product: if a^d and b^c are x^y. It must not be possible to write that down for more than one seed.
-func TestNoPairExchangesFactors(t *testing.T) {
-	twice := func(keys func(seed uint64) (x, y uint64)) (n int) {
-		rng, seen := rand.New(rand.NewPCG(12, 3)), map[uint64]bool{}
-		for range 1 << 20 {
-			x, y := keys(rng.Uint64())
-			if seen[x^y] {
-				n++
-			}
-			seen[x^y] = true
-		}
-		return n
-	}
-	if n := twice(func(seed uint64) (uint64, uint64) { return hashing.Split(seed, root3) }); n > 0 {
-		t.Errorf("%d pairs collide under two seeds", n)
-	}
-	if n := twice(func(seed uint64) (uint64, uint64) { return seed + root2, seed + root3 }); n == 0 {
-		t.Error("no pair collides under two seeds that are added: the test sees nothing")
 	}
 }
 
