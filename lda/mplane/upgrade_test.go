@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 
@@ -176,45 +175,5 @@ func TestUpgradesEnd(t *testing.T) {
 	}
 	if plan, err := new(Network).PlanUpgrades(t.Context(), UpgradeDemand{}); err != nil || plan.Before != (Coverage{}) {
 		t.Errorf("an empty network: %+v, %v", plan, err)
-	}
-}
-
-// On the Sprint map 45 of 315 routers cut the probe hop count a hundredfold, and 50 bring the mean segment to
-// 1.5 hops (section VI-A, Fig. 9).
-func TestSprint(t *testing.T) {
-	f, err := os.Open("../../../shared/data/topology/as1239.weights")
-	if err != nil {
-		t.Skipf("no map: %v", err)
-	}
-	defer f.Close()
-	n, err := ReadWeights(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n.Routers() != 315 {
-		t.Errorf("%d routers, want 315", n.Routers())
-	}
-	for _, byPaths := range []bool{false, true} {
-		p, err := n.PlanUpgrades(t.Context(), UpgradeDemand{Count: 50, ByPaths: byPaths})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if before, after := p.Before.Hops, p.Steps[44].Hops; after*100 > before {
-			t.Errorf("by paths %v: probe hop count from %d to %d", byPaths, before, after)
-		}
-		if mean := float64(p.Steps[49].Hops) / float64(p.Steps[49].Probes); mean > 1.5 {
-			t.Errorf("by paths %v: mean segment %.2f hops with 50 upgrades", byPaths, mean)
-		}
-	}
-	var some []Router
-	for _, r := range rand.New(rand.NewPCG(1, 0)).Perm(315)[:45] {
-		some = append(some, Router(r))
-	}
-	random, err := n.PlanUpgrades(t.Context(), UpgradeDemand{Upgraded: some})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if none, _ := n.PlanUpgrades(t.Context(), UpgradeDemand{}); random.Before.Hops*100 < none.Before.Hops {
-		t.Error("routers chosen at random do as well: the figure means nothing")
 	}
 }
