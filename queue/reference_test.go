@@ -148,11 +148,7 @@ func bursty(n int, seed uint64) []Packet {
 			gap = []float64{0, 150, 400, 1000, 20000}[random.Uint64()%5]
 		}
 		now += int64(gap * -math.Log(uniform(random)))
-		packets[i] = Packet{
-			Sent: now, Time: now,
-			Flow: 0, Seq: uint64(i),
-			Bytes: []int32{1, 40, 40, 576, 1500}[random.Uint64()%5],
-		}
+		packets[i] = Packet{Time: now, Bytes: []int32{1, 40, 40, 576, 1500}[random.Uint64()%5]}
 	}
 	return packets
 }

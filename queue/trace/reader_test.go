@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"io"
 	"slices"
@@ -38,38 +37,6 @@ func small(t testing.TB) map[string][]byte {
 	}
 	files["pcap gzip"] = zip(t, files["pcap micros LittleEndian"])
 	return files
-}
-
-func TestReadByHand(t *testing.T) {
-	// Written out byte by byte, so that no builder is trusted.
-	tests := []struct {
-		name, bytes string
-		want        []Record
-	}{
-		{"pcap, nanoseconds, little-endian", `
-			4d3cb2a1 0200 0400 00000000 00000000 60000000 01000000
-			25d7ff6a 20143129 02000000 ea050000 c0de`,
-			[]Record{{0x6affd725*1e9 + 0x29311420, 1, 1514, []byte{0xc0, 0xde}}}},
-		{"pcap, microseconds, big-endian", `
-			a1b2c3d4 0002 0004 00000000 00000000 0000ffff 00000071
-			00000001 00000002 00000001 00000003 aa`,
-			[]Record{{1_000_002_000, 113, 3, []byte{0xaa}}}},
-		{"pcapng, little-endian, default resolution", `
-			0a0d0d0a 1c000000 4d3c2b1a 0100 0000 ffffffffffffffff 1c000000
-			01000000 14000000 0100 0000 00000400 14000000
-			06000000 24000000 00000000 85520300 fd8a1e2b 01000000 40000000 ab000000 24000000`,
-			[]Record{{0x00035285_2b1e8afd * 1000, 1, 64, []byte{0xab}}}},
-		{"pcapng, big-endian, nanoseconds and an offset of 1 s", `
-			0a0d0d0a 0000001c 1a2b3c4d 0001 0000 ffffffffffffffff 0000001c
-			00000001 0000002c 0065 0000 00000000
-				0009 0001 09000000  000e 0008 0000000000000001  00000000  0000002c
-			00000006 00000024 00000000 00000001 00000002 00000004 00000004 45000000 00000024`,
-			[]Record{{1<<32 + 2 + 1e9, 101, 4, []byte{0x45, 0, 0, 0}}}},
-	}
-	for _, test := range tests {
-		b := must(hex.DecodeString(strings.Join(strings.Fields(test.bytes), "")))(t)
-		check(t, must(read(bytes.NewReader(b)))(t), test.want)
-	}
 }
 
 func TestReadGzip(t *testing.T) {
