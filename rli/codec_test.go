@@ -85,7 +85,7 @@ func TestReceiverGolden(t *testing.T) {
 		{0: "08", 1: "0001000000000001", 2: "014a", 6: "60"}, // one packet that came before seven references
 		{0: "09", 1: "0001000000000002", 2: "82", 4: "407c200000000000", 6: "a0"},
 	} {
-		for k := range []int{7, 14, 13, 6, 1, 7, 7}[i] {
+		for k := range []int{7, 14, 14, 6, 1, 7, 7}[i] {
 			want += zero[:16-len(words[k])] + words[k]
 		}
 	}
@@ -155,7 +155,7 @@ func TestReceiverMalformed(t *testing.T) {
 	fail(append(bytes.Clone(good), 0))
 	fail(resealed(append(bytes.Clone(good), 0)))
 	const body = 5
-	const total = body + 8*(7+14+13)
+	const total = body + 8*(7+14+14)
 	for name, change := range map[string]struct {
 		at int
 		to string

@@ -76,13 +76,14 @@ func (r *Receiver) Total() (Result, error) {
 	return res, err
 }
 
-// unseen returns how much more often packets are lost than references, or the other way round: the part of one
-// kind that the other says nothing of. A full queue has no room for a reference behind the packet that filled it.
+// unseen returns how much more often references are lost than packets: a full queue has no room for the one behind
+// the packet that filled it. If they are sent later, they may also find room though their packets did not. If not,
+// more packets are missing only because other receivers measure them.
 func (r *Receiver) unseen() float64 {
 	k := &r.counts
-	arrived := float64(k.References) / max(float64(k.References+k.Lost), 1)
-	packets := float64(k.Packets) / max(float64(k.Packets+k.Missing), 1)
-	return 1 - min(arrived/packets, packets/arrived)
+	arrived := 1 - float64(k.Lost)/max(float64(k.References)+float64(k.Lost), 1)
+	packets := 1 - float64(k.Missing)/max(float64(k.Packets)+float64(k.Missing), 1)
+	return max(packets-arrived, r.quality.late*(arrived-packets)) / max(arrived, packets, math.SmallestNonzeroFloat64)
 }
 
 // All iterates over the flows that Estimate answers, in any order. Do not change the receiver meanwhile.

@@ -107,6 +107,7 @@ func (r *Receiver) pauses(p *ReferencePacket, received int64, named bool) {
 	if p.After == 0 {
 		return
 	}
+	r.quality.late = 1
 	after := float64(p.After)
 	r.after.add(after)
 	r.pause.add(math.Abs(after - r.after.mean))

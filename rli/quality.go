@@ -23,23 +23,24 @@ type quality struct {
 	// The largest there were:
 	span  float64 // ns between the shortest delay of a reference and the longest
 	slack float64 // ns that stamps may be off
+	late  float64 // 1 if a reference was sent some time after its packet, or 0
 }
 
 const (
-	qualityFields = 13
+	qualityFields = 14
 	sumFields     = 11 // of these
 	twinsApart    = 3  // references: the estimates of neighbours rest on each other
 )
 
 func (q *quality) list() [qualityFields]*float64 {
 	return [...]*float64{&q.references, &q.seen, &q.told, &q.squares, &q.packets, &q.fourths, &q.twins, &q.common,
-		&q.commonest, &q.gone, &q.lean, &q.span, &q.slack}
+		&q.commonest, &q.gone, &q.lean, &q.span, &q.slack, &q.late}
 }
 
 func (q *quality) add(b *quality) {
 	mine, theirs := q.list(), b.list()
 	add(mine[:sumFields], theirs[:sumFields])
-	q.span, q.slack = max(q.span, b.span), max(q.slack, b.slack)
+	q.span, q.slack, q.late = max(q.span, b.span), max(q.slack, b.slack), max(q.late, b.late)
 }
 
 // stamps returns the variance of a packet's delay that is of stamps.
@@ -54,12 +55,9 @@ type trend struct {
 	n    int
 }
 
-func (t *trend) add(x float64) { t.addAll(x, 1) }
-
-// addAll adds n samples that add up to sum.
-func (t *trend) addAll(sum float64, n int) {
-	t.n += n
-	t.mean += (sum - float64(n)*t.mean) / float64(max(min(t.n, 256), n, 1))
+func (t *trend) add(x float64) {
+	t.n = min(t.n+1, 256)
+	t.mean += (x - t.mean) / float64(t.n)
 }
 
 // A twin is what the residuals of a flow add up to.
