@@ -130,13 +130,13 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 	if opts.MeansOnly {
 		enough = nearly
 	}
-	v, brought, heard := s.posterior(enough)
+	v, brought, heard := s.posterior(ctx, enough)
 	bent := s.finish(h, v)
 	if !opts.MeansOnly {
 		r.StdDev = s.deviations(v, brought, heard, h, bent)
 	}
 	s.mark(&r)
-	return r, nil
+	return r, ctx.Err()
 }
 
 // finish turns h into means, and returns by how much each differs from what is linear. Far below its guess a flow is

@@ -169,7 +169,7 @@ func (s *solver) solve(ctx context.Context, opts Options) ([]float64, error) {
 			return nil, err
 		}
 		if i > mostIterations && s.slack < slack {
-			s.slack *= slackMore
+			s.slack = min(slackMore*s.slack, slack)
 			s.equations()
 			return s.solve(ctx, opts)
 		} else if i > mostIterations {

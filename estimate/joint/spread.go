@@ -1,6 +1,7 @@
 package joint
 
 import (
+	"context"
 	"math"
 	"slices"
 )
@@ -31,12 +32,12 @@ type hearing struct {
 // posterior returns the variance that the cells leave every flow, once sweeps lower it by so many powers of two or
 // fewer: where there are nearly as many flows as cells, one flow after the other becomes known. It also returns the
 // noise that each entry of Cells brings to its cell, and what each cell hears in all.
-func (s *solver) posterior(enough float64) (v []float64, brought []float32, heard []hearing) {
+func (s *solver) posterior(ctx context.Context, enough float64) (v []float64, brought []float32, heard []hearing) {
 	v, brought, heard = append([]float64(nil), s.variance...), make([]float32, len(s.Cells)), make([]hearing, len(s.trust))
 	for c, trust := range s.trust {
 		heard[c].trust = trust
 	}
-	for round, moved := 0, 0; round < 2 || round <= mostSweeps && float64(moved) > enough*float64(len(v)); round++ {
+	for round, moved := 0, 0; ctx.Err() == nil && (round < 2 || round <= mostSweeps && float64(moved) > enough*float64(len(v))); round++ {
 		moved = 0
 		for f, was := range v {
 			if was > 0 {

@@ -20,7 +20,7 @@ type weighted struct {
 const (
 	slack      = 0.01
 	slackExact = 1e-6 // where there are fewer flows than cells, which determine them, if that is solved in time
-	slackMore  = 100  // times as much, if it is not
+	slackMore  = 128  // times as much, up to slack, if it is not
 )
 
 // weigh returns p with its weights, and variances.
@@ -38,10 +38,7 @@ func weigh(given *Problem) *weighted {
 	for f, w := range p.Packets {
 		q.class[f] = uint8(min(bits.Len64(uint64(min(max(w, 1), math.MaxInt64)))-1, sizeCount-1))
 	}
-	uniform := true
-	for _, rate := range p.Rates {
-		uniform = uniform && rate == 1
-	}
+	uniform := !slices.ContainsFunc(p.Rates, func(rate float64) bool { return rate != 1 })
 	q.slack = slack
 	if p.CellsPerRow == 1 && p.Doubt == nil && p.Count != nil && len(p.Packets) < p.exactCells() {
 		q.slack = slackExact
