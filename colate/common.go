@@ -216,12 +216,9 @@ func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 		n := max(t.packets(i, e)+gone, 0) // of the others
 		since := t.time(t.area(t.changes[i*t.size+e], t.spans[e].start))
 		before, usual := !settled && from < 0, c.mean[e]
-		if since < (5+n+4*math.Sqrt(n))*usual && !(before && e > 0) {
+		more, copies := -gone, before && !math.IsInf(t.longest, 1)
+		if copies || since < (5+n+4*math.Sqrt(n))*usual && !(before && e > 0) {
 			continue
-		}
-		more := -gone
-		if before && !math.IsInf(t.longest, 1) {
-			continue // copies
 		}
 		if before {
 			l.far.add(more, 0)

@@ -98,7 +98,8 @@ type query struct {
 	one      []uint64       // of one epoch
 	clock    *clock.History // of which the second point's times are corrected, if any
 	samples  *sampling
-	apart    bool // epochs that are compared begin at different times
+	apart    bool   // epochs that are compared begin at different times
+	owed     uint64 // packets of the first point that have not come
 }
 
 // A foundEntry is an epoch to be compared, with its span by the first point's
@@ -270,11 +271,12 @@ func (q *query) cells(s step, at, order []uint32, table *cellTable, counts bool)
 	for i := range at {
 		table.put(i, q.sums[0][i], q.sums[1][i])
 	}
-	// An epoch that the first point lacks, before others.
-	lone := packets[0] == 0 && slices.ContainsFunc(q.found, func(e foundEntry) bool { return e.point == 0 })
+	// An epoch that the first point lacks, before others, and in which more came than had not come of those sent.
+	lone := packets[0] == 0 && packets[1] > q.owed && slices.ContainsFunc(q.found, func(e foundEntry) bool { return e.point == 0 })
 	if lone {
 		table.lone |= 3 << table.epochs // and those that cross its end
 	}
+	q.owed = max(q.owed+packets[0], packets[1]) - packets[1]
 	q.samples.match(s.span, limit, lone)
 	for _, e := range s.entries {
 		if counts && q.clock != nil && e.point == 1 {
