@@ -53,7 +53,7 @@ func (a *Areas) delay(t *Transit) (mean, deviation float64) {
 	of, levels := *t, a.onWay
 	for i, end := range [2]*OnWay{&of.First, &of.Last} {
 		a.onWay[i].bounds, a.onWay[i].widths = d.ends[i].bounds, d.ends[i].widths
-		a.onWay[i].others, a.onWay[i].alike, a.onWay[i].weights = ageBounds{}, ageBounds{}, 0
+		a.onWay[i].others, a.onWay[i].alike, a.onWay[i].like = ageBounds{}, ageBounds{}, stands{}
 		*end = OnWay{Packets: d.ends[i].bounds.Packets}
 	}
 	of.scale, of.change = 1, 0

@@ -8,19 +8,38 @@ import (
 	"github.com/hoplag/hoplag/internal/truth"
 )
 
-// Where levels tell nothing of the packets on their way at an end, these are like those that stand for others.
-// After a burst of losses these are slow: half of 20, but none of 100 fast ones. The control takes all alike.
+// Where levels tell nothing of the packets on their way at an end, these are like those that stand for others: where
+// losses hide two in three slow ones, slower. The error is as the variance says, give or take four deviations of a mean
+// square. The controls take all alike, and those that stand for others to vary as all do.
 func TestUnknownAtAnEndAreLikeThoseThatStandForThem(t *testing.T) {
-	var e endAges
-	var o OnWay
-	e.bound(ageBounds{Packets: 100, Least: 1, Most: 1}, 1)
-	for range 10 {
-		e.bound(ageBounds{Packets: 1, Least: 1000, Most: 1000}, 2)
+	const trials, number, slow, limit = 400, 400, 0.05, 4
+	random, off, squares, variance, alike, even := rand.New(rand.NewPCG(8, 2)), 0.0, 0.0, 0.0, 0.0, 0.0
+	for range trials {
+		var e endAges
+		var o OnWay
+		ages := 0.0
+		for range number {
+			age, weight := 1.0, 1.1
+			if random.Float64() < slow {
+				age, weight = 1000, 3
+			}
+			if ages += age; weight*random.Float64() < 1 {
+				e.bound(ageBounds{Packets: 1, Least: age, Most: age}, weight)
+			}
+		}
+		e.levels(&o, number, slow*1000*1000, 1000, &Transit{scale: 1})
+		off, squares, variance = off+o.Ages-ages, squares+sq(o.Ages-ages), variance+o.Variance
+		alike += e.bounds.Least*number/e.bounds.Packets - ages
+		rest := number - e.bounds.Packets
+		even += rest * slow * 1000 * 1000 * (1 + rest*e.like.squares.n/sq(e.like.all.n))
 	}
-	e.levels(&o, 120, 0, 1000, &Transit{scale: 1})
-	const want, control = 20*1000 + 1, 10*1000 + 1 + 10*(20*1000+1)/120
-	if error := 1e-9 * want; math.Abs(o.Ages-want) > error || math.Abs(control-want) < error {
-		t.Errorf("ages are %v, want %v; %v if all are alike", o.Ages, float64(want), float64(control))
+	error := limit * math.Sqrt(2./trials)
+	t.Logf("off by %.0f and, alike, by %.0f, squares %.3g, variance %.3g", off, alike, squares, variance)
+	if math.Abs(off) > limit*math.Sqrt(squares) || math.Abs(squares/variance-1) > error {
+		t.Errorf("off by %v, squares %v, variance %v", off, squares, variance)
+	}
+	if -alike < limit*math.Sqrt(squares) || squares/even-1 < error {
+		t.Errorf("all alike, off by %v, and variances %v", alike, even)
 	}
 }
 

@@ -8,13 +8,12 @@ import (
 
 // endAges is what spans tell of the packets on their way at an end of the window.
 type endAges struct {
-	seen   moment // ages of packets that were alone in their cells, which are known
-	stands moment // the same, each as often as it stands for others that were not alone
-	spread float64
+	seen  moment // ages of packets that were alone in their cells, which are known
+	alone stands // the same, as they stand for others that were not alone
 
 	bounds, others ageBounds // of packets of which levels tell, and the same, each as often as it stands for others
 	widths         float64   // squares of the distances between the bounds of cells
-	weights        float64   // squares of how often each stands for others, by packets
+	like           stands    // cells whose ages are half way between their bounds, as they stand for others
 	came           float64   // packets of spans that have not settled, which came since: of these others tell
 
 	alike ageBounds // of packets of which copies are in the cell: what others tell is not of them
@@ -34,11 +33,32 @@ func (m *moment) spread() float64 { return max(0, m.squares/m.n-sq(m.sum/m.n)) }
 
 // bound adds packets of a span whose ages are bounded, and which stand for weight.
 func (e *endAges) bound(ages ageBounds, weight float64) {
+	others := weight - 1 + 1e-9 // where nothing is known to be lost, all stand alike for those that have not settled
 	e.bounds = plus(e.bounds, ages, 1)
-	e.others = plus(e.others, ages, weight-1)
+	e.others = plus(e.others, ages, others)
 	e.widths += sq(ages.Most - ages.Least)
-	e.weights += sq(weight-1) * math.Abs(ages.Packets)
+	e.like.add(others, ages.Packets, (ages.Least+ages.Most)/2)
 }
+
+// stands are what cells hold, each as often as it stands for others, and by the square of that.
+type stands struct{ all, squares share }
+
+// add adds a cell.
+func (s *stands) add(times, packets, ages float64) {
+	each := share{packets, ages, packets * packets, packets * ages, ages * ages}
+	s.all.weigh(times, &each)
+	s.squares.weigh(sq(times), &each)
+}
+
+// doubt returns the variance of the ages of n others: as these vary, of which slow ones stand for more, but with that
+// of all packets at least, because few may be here.
+func (s *stands) doubt(n, spread float64) float64 {
+	by, age := n/s.all.n, s.all.a/s.all.n
+	return max(by*s.all.about(age)+by*by*s.squares.about(age), n*spread*(1+by*s.squares.nn/s.all.n))
+}
+
+// most returns how many packets others are at most, as far as chance tells.
+func (s *stands) most() float64 { return s.all.n + 2*math.Sqrt(s.all.nn+s.squares.nn) }
 
 // plus adds others, each so many times.
 func plus(b, o ageBounds, times float64) ageBounds {
@@ -166,17 +186,11 @@ func owedVariance(ends *[2]OnWay) float64 {
 // cell to cell. On average it is the same at both ends, but for as much as traffic is uneven.
 func (e *endAges) levels(o *OnWay, n, spread, greatest float64, t *Transit) (least, most float64) {
 	least, most = e.bounds.Least, e.bounds.Most
-	like, squares := e.others, e.weights
-	if like.Packets == 0 { // nothing is known to be lost: others have not settled
-		like, squares = e.bounds, e.bounds.Packets
-	}
-	if rest := n - e.bounds.Packets; rest > 0 && like.Packets > 0 {
-		share := squares / sq(like.Packets)
+	if rest, like := n-e.bounds.Packets, &e.others; rest > 0 && like.Packets > 0 {
 		least += rest * like.Least / like.Packets
 		most += rest * like.Most / like.Packets
-		stand := e.bounds.Packets + e.others.Packets + e.came + 2*math.Sqrt(e.weights+e.others.Packets)
-		missing := max(0, n-t.scale*stand) // have not come yet
-		o.Variance += spread*rest*(1+rest*share) + sq(missing*greatest)/3
+		missing := max(0, n-t.scale*(e.bounds.Packets+e.came+e.like.most())) // have not come yet
+		o.Variance += e.like.doubt(rest, spread) + sq(missing*greatest)/3
 	} else if rest > 0 {
 		most += rest * greatest
 	}
@@ -210,10 +224,10 @@ func (a *Areas) moments(t *Transit) (first, second, third float64) {
 // stand returns the ages of n packets and their variance, if those that were alone stand for those that have come.
 func (e *endAges) stand(n, spread, greatest float64) (ages, variance float64) {
 	rest := max(0, n-e.seen.n)
-	if e.stands.n == 0 || e.seen.n < 2 {
+	of := &e.alone
+	if of.all.n == 0 || e.seen.n < 2 {
 		return e.seen.sum + rest*greatest/2, sq(rest*greatest) / 12
 	}
-	share := e.spread / sq(e.stands.n)
-	missing := max(0, rest-e.stands.n-e.came-2*math.Sqrt(e.spread))
-	return e.seen.sum + rest*e.stands.sum/e.stands.n, spread*rest*(1+rest*share) + sq(missing*greatest)/3
+	missing := max(0, rest-e.came-of.most())
+	return e.seen.sum + rest*of.all.a/of.all.n, of.doubt(rest, spread) + sq(missing*greatest)/3
 }

@@ -55,7 +55,7 @@ func TestFloodMovesHalf(t *testing.T) {
 
 // TestForgedSamples: whoever knows the seed or holds the key can send two packets with the same digest, each
 // past one point only, and so make a sample of any delay; two packets that are taken for one by chance are such
-// a sample, too. One such sample in a window is left out, in either direction: a tracker that allows no
+// a sample, too. One such sample in a window, or in an interval if it is impossible, is left out: a tracker that allows no
 // outliers, the control, believes it. With more of them the offset is off by half of what they say, as long as
 // that is possible on this path; what is impossible is refused, or taken for a step. The certain interval holds
 // throughout.
@@ -70,7 +70,7 @@ func TestForgedSamples(t *testing.T) {
 		{-400_000, 16, 1, 10_000, false},
 		{-400_000, 1, 2, 210_000, false},
 		{-400_000, 1, 50, 210_000, false},
-		{-2_000_000, 16, 1, 10_000, false},
+		{-2_000_000, 1, 1, 10_000, false},
 		{-2_000_000, 1, 50, 10_000, true},
 		{-500_000_000, 16, 1, 10_000, false},
 		{300_000_000, 16, 1, 10_000, false},

@@ -31,9 +31,7 @@ func (t *Tracker) expect(margin float64) expectation {
 	}
 	for d := range ends {
 		e.start[d] = ends[d][0]
-		if long := float64(t.latest.to - t.latest.from); long > 0 {
-			e.slope[d] = (ends[d][1] - ends[d][0]) / long
-		}
+		e.slope[d] = (ends[d][1] - ends[d][0]) / max(1, float64(t.latest.to-t.latest.from))
 	}
 	return e
 }

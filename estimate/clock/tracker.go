@@ -156,28 +156,30 @@ func (t *Tracker) empty() bool {
 }
 
 // firstBase returns a first guess of the offset: that of the sample with the fewest packets.
-func firstBase(forth, home []Sample) int64 {
-	least, base := uint32(math.MaxUint32), int64(0)
+func firstBase(forth, home []Sample) (base int64) {
+	least := uint32(math.MaxUint32)
 	for d, samples := range [2][]Sample{forth, home} {
 		for _, s := range samples {
 			if s.Packets < least {
-				least, base = s.Packets, s.Delay/int64(s.Packets)
-				if d == back {
-					base = -base
-				}
+				least, base = s.Packets, s.Delay/int64(s.Packets)*int64(1-2*d) // there or back
 			}
 		}
 	}
 	return base
 }
 
-// store puts the lowest fresh marks into the ring, in place of the oldest interval's.
+// store puts the lowest fresh marks into the ring, in place of the oldest interval's, but those that the window excludes:
+// they are wrong, and hulls drop no more than a few of those in a window.
 func (t *Tracker) store() {
 	s := &t.slots[t.next]
 	t.next = (t.next + 1) % len(t.slots)
 	s.floor, s.margin = math.Inf(-1), math.Inf(-1)
 	if t.known {
 		s.floor, s.margin = t.now.margin-2*t.now.excess, t.now.margin
+		e := t.expect(-t.now.short)
+		for d := range t.fresh {
+			t.fresh[d] = slices.DeleteFunc(t.fresh[d], func(m mark) bool { return m.y < e.least(d, m.t) })
+		}
 	}
 	for d := range t.fresh {
 		s.marks[d] = t.lowest(s.marks[d][:0], t.fresh[d])
