@@ -369,8 +369,9 @@ func (w *window) merge(total float64) Transit {
 	rest := &w.groups[len(w.groups)-1]
 	for g := len(w.groups) - 1; g >= 0; g-- {
 		r := &w.groups[g]
-		if r != rest && (r.young > mostYoung*(r.received+r.young) || r.other-r.stands.n > r.received/2) {
-			continue // what is known is of fast packets, or in few cells, though losses explain less than half of the others
+		few := r.cells < manyCells && r.exact < min(r.received/2, r.other-r.stands.n) // stand for others whom losses do not explain
+		if r != rest && (few || r.young > mostYoung*(r.received+r.young)) {
+			continue // what is known is by chance, or of fast packets
 		}
 		if r.others > 0 && r.exact > 0 {
 			r.variance = max(r.variance, w.scatter*(r.other+r.by*r.by*r.squares.n))
