@@ -149,7 +149,8 @@ func TestPathsAndClocks(t *testing.T) {
 		{1e9, 5e6, 5e6, 1, 700e6, 5e6, 4e-4, 5e6, 1.5e6},
 	} {
 		onLink(t, Config{Key: testKey}, time.Millisecond, func(t *testing.T, l *link) {
-			l.clocks[l.a.Load()].rate = w.drift
+			l.a.Load().Close()
+			l.a.Store(l.newPoint(t, Config{Key: testKey}, "a", newTestClock(time.Millisecond, w.drift)))
 			pass := func(i int, from, to *Direction, least time.Duration) {
 				from.PassedNumber(uint64(i))
 				time.Sleep(least + time.Duration(uint64(hashing.Word(uint64(least), uint64(i)))%uint64(w.more)))
