@@ -315,6 +315,9 @@ func TestNamesAreForgotten(t *testing.T) {
 // Ids of all messages, or half, stop being the same at both points, at a rate at which cells have some in every cut. No
 // report tells a mean, and soon each says why.
 func TestIdsStopMatching(t *testing.T) {
+	if testing.Short() {
+		t.Skip("400,000 messages")
+	}
 	for _, every := range []uint64{1, 2} {
 		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 			l.each(50*time.Microsecond, func(i int) {
