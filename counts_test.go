@@ -104,6 +104,9 @@ func TestSlowWhenItBegins(t *testing.T) {
 // Traffic that tempts reports to be sure of what they do not know. Each interval holds the mean, and some do
 // not hold a mean that is a tenth lower.
 func TestReportsHold(t *testing.T) {
+	if testing.Short() {
+		t.Skip("millions of messages")
+	}
 	chance := func(i int) float64 { return float64(hashing.Word(5, uint64(i))>>1|1) * 0x1p-63 }
 	each := func(period time.Duration) func(int) time.Duration {
 		return func(i int) time.Duration { return time.Duration(i) * period }
