@@ -335,9 +335,9 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Traffic {
 			d.unsure(r.Outstanding+uint64(w.hidden), least, most)
 		}
 	}
-	if w.total.Reset(); errors.Is(d.Err, ErrUnlike) && w.unlike.some < 2 && w.unlike.reports%10 <= reports {
+	if w.total.Reset(); errors.Is(d.Err, ErrUnlike) && w.unlike.some < 2 && (w.unlike.reports <= reports || w.unlike.reports%10 == 0) {
 		d = Traffic{Sent: r.Sent, Received: r.Received, Err: d.Err}
-		w.total.Gap() // or what seems to be on its way is looked for in every report
+		w.total.Gap() // or what seems to be on its way is looked for in all reports; if often, none that takes long is found again
 		w.since, w.anew, w.ledger = w.end, w.through, ledger{}
 	}
 	w.err, w.tardy = nil, slices.DeleteFunc(w.tardy, func(t tardy) bool { return t.after < to })
