@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -98,9 +99,14 @@ func (s *sealer) seal(message []byte) []byte {
 	return append(message, s.tag(message)...)
 }
 
+// rooms are of *[]byte, where records are made.
+var rooms = sync.Pool{New: func() any { return new([]byte) }}
+
 // record encodes what was counted in each direction in a cut. It is signed when it is handed out.
 func (s *sealer) record(of *interval, counted [2]*tally) []byte {
-	b := binary.BigEndian.AppendUint64(s.begin(recordMagic), of.session)
+	room := rooms.Get().(*[]byte)
+	defer rooms.Put(room)
+	b := binary.BigEndian.AppendUint64(append((*room)[:0], s.begin(recordMagic)...), of.session)
 	for _, x := range []int64{of.step, int64(s.config.Cut), of.after, of.through} {
 		b = binary.BigEndian.AppendUint64(b, uint64(x))
 	}
@@ -122,7 +128,8 @@ func (s *sealer) record(of *interval, counted [2]*tally) []byte {
 			binary.BigEndian.PutUint32(b[sizes+8*i+4:], uint32(len(tables)-before))
 		}
 	}
-	return bytes.Clone(wire.Seal(append(b, tables...), 0)) // without room to spare
+	*room = wire.Seal(append(b, tables...), 0)
+	return bytes.Clone(*room)
 }
 
 // decode decodes and checks a record of a point of the same Config. It keeps data.
