@@ -18,6 +18,13 @@ type window struct {
 	scatter  float64 // variance of the time of one packet
 	young    float64 // packets received that may be of before the beginning
 	took     float64 // time of those that were alone
+
+	left         float64 // received where nothing is known,
+	apart        float64 // of these in spans of packets that look alike,
+	alike        share   // and for how long these may have aged that are lost, and the areas of these spans
+	owed, unsure float64 // ages that packets had when they were told to be lost, and squares of unlikely ones
+	vague        float64 // by how much more or less of these if all that may have came in the window, or none
+	late         float64 // packets that came after they had been taken for lost, or may have
 }
 
 // A groupWindow adds up the spans of a group. Those that lost nothing are exact. They stand for the others,
@@ -36,12 +43,9 @@ type groupWindow struct {
 	others, other float64 // spans that may have lost packets, and packets received in them
 	aged          float64 // their areas, and the ages of what they lost
 	fresh         share   // spans that have not settled yet: received, and areas if all in them comes
-	left, young   float64 // received where nothing is known, and where packets of before the beginning may have come
+	young         float64 // received where packets of before the beginning may have come
+	unknown       float64 // and where nothing is known
 	joined        joined  // packets that came without being sent
-	apart         float64 // left, but received in spans of packets that look alike,
-	alike         share   // and for how long these may have aged that are lost, and the areas of these spans
-	owed, unsure  float64 // ages that packets had when they were told to be lost, and squares of unlikely ones
-	vague         float64 // by how much more or less of these if all that may have came in the window, or none
 	hidden, still float64 // time that packets may have aged that are lost and not known to be, and likewise in spans that have not settled
 
 	cuts       []cutSpan
@@ -59,11 +63,9 @@ func (a *Areas) pool(from, to int) *window {
 	l, w := &a.losses, &a.window
 	a.alone, a.onWay = a.alone[:0], [2]endAges{}
 	a.crossing[0], a.crossing[1] = a.crossing[0][:0], a.crossing[1][:0]
-	w.areas, w.young, w.took = a, 0, 0
 	room := cellSums.Get().(*[]usualCut)
 	*room = zeros(*room, len(a.places))
-	w.cells = *room
-	w.from, w.to, w.lossy, w.groups = from, to, l.total > 0, resize(w.groups, len(a.groups)-1)
+	*w = window{areas: a, from: from, to: to, cells: *room, groups: resize(w.groups, len(a.groups)-1), lossy: l.total > 0}
 	for g := range w.groups {
 		r := &w.groups[g]
 		*r = groupWindow{cuts: zeros(r.cuts, to-from), way: zeros(r.way, to-from+1), aside: zeros(r.aside, to-from+1)}
@@ -77,7 +79,7 @@ func (a *Areas) pool(from, to int) *window {
 	w.scatters()
 	for g := range w.groups {
 		r := &w.groups[g]
-		r.sent = r.received + r.other + r.left + r.young + r.fresh.n + r.joined.all
+		r.sent = r.received + r.other + r.unknown + r.young + r.fresh.n + r.joined.all
 		r.finish(l, g)
 		r.settle(l, g)
 		r.area += r.joined.hidden
@@ -151,7 +153,7 @@ func (w *window) take(x *span) {
 		r.pending += float64(max(0, x.most[w.to-1-x.from]))
 	}
 	if x.late > 0 {
-		r.late(w, x, came)
+		w.takeLate(x, came)
 	}
 	after := x.joined > 0 && x.all <= w.from-x.from // all that may have been on its way at the beginning has come
 	n, area := w.parts(x, r, fresh, sure, weight)
@@ -160,11 +162,13 @@ func (w *window) take(x *span) {
 	}
 	switch {
 	case x.alike && !sure:
-		r.takeAlike(w, x, n, area)
+		r.unknown += n
+		w.takeAlike(x, n, area)
 	case x.young && !after:
 		r.young += n
 	case x.unknown && !after:
-		r.left += n
+		r.unknown += n
+		w.left += n
 	case fresh:
 		r.fresh.n += n
 		r.fresh.a += area
@@ -316,31 +320,25 @@ const mostYoung = 0.05
 
 // combine adds up the groups.
 func (w *window) combine() (Transit, error) {
-	var total, counted, way, left, apart, owed, unsure, vague, early, there, late, joined, concealed float64
-	var alike share
+	var total, counted, way, early, there, joined, concealed float64
 	for g := range w.groups {
 		r := &w.groups[g]
 		early += r.early
 		there += r.there
 		total += r.sent
-		left += r.left
-		apart += r.apart
-		alike.add(r.alike.n, r.alike.a)
-		owed += r.owed
-		unsure += r.unsure + sq(r.joined.back*w.areas.losses.latest)
-		vague += r.vague
-		late += r.joined.late + r.joined.back
+		w.unsure += sq(r.joined.back * w.areas.losses.latest)
+		w.late += r.joined.back
 		joined += r.joined.all
 		concealed += r.joined.hidden
 		counted += r.exact
 		way += math.Abs(r.area)
 	}
-	none := Transit{Received: total, Left: left}
-	if counted == 0 || 4*left > total {
+	none := Transit{Received: total, Left: w.left}
+	if counted == 0 || 4*w.left > total {
 		return none, estimate.ErrNoSamples
 	}
-	if late > mostLate*total {
-		return none, fmt.Errorf("%w: %.0f of %.0f packets that came had been taken for lost", estimate.ErrNoSamples, late, total)
+	if w.late > mostLate*total {
+		return none, fmt.Errorf("%w: %.0f of %.0f packets that came had been taken for lost", estimate.ErrNoSamples, w.late, total)
 	}
 	hidden := w.least(func(r *groupWindow) float64 { return r.hidden })
 	if hidden > way/2 {
@@ -356,10 +354,11 @@ func (w *window) combine() (Transit, error) {
 	}
 	// Packets that look alike take as long as others do, as far as what may be lost of them allows it. That is
 	// not known of each, so that errors add up.
-	time := min(max(apart*t.Mean, alike.a-alike.n), alike.a)
-	hidden = math.Hypot(math.Hypot(hidden, vague), max(time-alike.a+alike.n, alike.a-time))
-	t.Left, t.Joined, t.Hidden, t.Mean = left, joined, concealed/total, t.Mean+(owed+time-apart*t.Mean)/total
-	t.Error = math.Sqrt(sq(t.Error) + (unsure+sq(hidden)/3)/sq(total))
+	least, most := w.alike.a-w.alike.n, w.alike.a
+	time := min(max(w.apart*t.Mean, least), most)
+	hidden = math.Hypot(math.Hypot(hidden, w.vague), max(time-least, most-time))
+	t.Left, t.Joined, t.Hidden, t.Mean = w.left, joined, concealed/total, t.Mean+(w.owed+time-w.apart*t.Mean)/total
+	t.Error = math.Sqrt(sq(t.Error) + (w.unsure+sq(hidden)/3)/sq(total))
 	return t, nil
 }
 
