@@ -115,8 +115,7 @@ func (w *window) takeAlike(x *span, n, area float64) {
 		w.unsure += sq(n*a.greatest) / 3
 		return
 	}
-	w.apart += n
-	w.alike.add(lost, area)
+	w.apart, w.aged, w.alike = w.apart+n, w.aged+lost, w.alike+area
 }
 
 // takeLate takes packets that came, and had been taken for lost: all that came in the window of those of a span, or as many

@@ -203,7 +203,7 @@ func (a *Areas) weigh() {
 		for _, x := range a.crossing[i] {
 			age, of, others := float64(x.Delay), &a.onWay[i], a.weight(int(x.from), int(x.to))-1
 			of.seen.add(1, age)
-			of.alone.add(others, 1, age)
+			of.alone.add(others, shareOf(1, age))
 		}
 	}
 	for i, last := 0, (Alone{}); i < len(a.alone); i++ { // most follow others of the same cut

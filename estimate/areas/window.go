@@ -21,7 +21,7 @@ type window struct {
 
 	left         float64 // received where nothing is known,
 	apart        float64 // of these in spans of packets that look alike,
-	alike        share   // and for how long these may have aged that are lost, and the areas of these spans
+	aged, alike  float64 // and for how long these may have aged that are lost, and the areas of these spans
 	owed, unsure float64 // ages that packets had when they were told to be lost, and squares of unlikely ones
 	vague        float64 // by how much more or less of these if all that may have came in the window, or none
 	late         float64 // packets that came after they had been taken for lost, or may have
@@ -36,7 +36,7 @@ type groupWindow struct {
 
 	exact, cells           float64 // exact spans: packets received, and how many
 	negative, early, there float64 // those with a negative area, packets that came before they were sent, and all that cross cuts
-	stands, squares        share   // exact spans, each as often as it stands for others, and by the square of that
+	stands                 stands
 	by                     float64 // how many times that often it does
 	each                   share   // areas of whole cells
 
@@ -99,7 +99,7 @@ func (w *window) calm(group, cut int, all []calmEvent) {
 	for i := range all {
 		e := &all[i]
 		n := float64(e.packets)
-		sum.add(n, e.area)
+		sum.weigh(1, shareOf(n, e.area))
 		if w.cells[e.cell].whole(&r.each, n, e.area); e.area < 0 {
 			r.negative++
 		}
@@ -115,8 +115,7 @@ func (w *window) calm(group, cut int, all []calmEvent) {
 
 // add adds exact spans.
 func (r *groupWindow) add(weight, spans float64, sum *share) {
-	r.stands.weigh(weight-1, sum)
-	r.squares.weigh(sq(weight-1), sum)
+	r.stands.add(weight-1, sum)
 	r.received += sum.n
 	r.area += sum.a
 	r.exact += sum.n
@@ -180,7 +179,7 @@ func (w *window) take(x *span) {
 			r.others++
 		}
 	default:
-		r.add(weight, 1, &share{n, area, n * n, n * area, area * area})
+		r.add(weight, 1, shareOf(n, area))
 		if x.open || x.joined == 0 {
 			if w.cells[x.cell].whole(&r.each, n, area); area < 0 {
 				r.negative++
@@ -354,7 +353,7 @@ func (w *window) combine() (Transit, error) {
 	}
 	// Packets that look alike take as long as others do, as far as what may be lost of them allows it. That is
 	// not known of each, so that errors add up.
-	least, most := w.alike.a-w.alike.n, w.alike.a
+	least, most := w.alike-w.aged, w.alike
 	time := min(max(w.apart*t.Mean, least), most)
 	hidden = math.Hypot(math.Hypot(hidden, w.vague), max(time-least, most-time))
 	t.Left, t.Joined, t.Hidden, t.Mean = w.left, joined, concealed/total, t.Mean+(w.owed+time-w.apart*t.Mean)/total
@@ -368,12 +367,12 @@ func (w *window) merge(total float64) Transit {
 	rest := &w.groups[len(w.groups)-1]
 	for g := len(w.groups) - 1; g >= 0; g-- {
 		r := &w.groups[g]
-		few := r.cells < manyCells && r.exact < min(r.received/2, r.other-r.stands.n) // stand for others whom losses do not explain
+		few := r.cells < manyCells && r.exact < min(r.received/2, r.other-r.stands.all.n) // stand for others whom losses do not explain
 		if r != rest && (few || r.young > mostYoung*(r.received+r.young)) {
 			continue // what is known is by chance, or of fast packets
 		}
 		if r.others > 0 && r.exact > 0 {
-			r.variance = max(r.variance, w.scatter*(r.other+r.by*r.by*r.squares.n))
+			r.variance = max(r.variance, w.scatter*(r.other+r.by*r.by*r.stands.squares.n))
 		}
 		if r != rest {
 			rest.merge(r)
