@@ -258,8 +258,8 @@ func (a *Areas) Settling(most int) int {
 // Outstanding packets were sent and not received by then, and are not known to be lost.
 func (a *Areas) Losses(to int) (lost, extra, outstanding int) {
 	lost, extra, outstanding = a.count(to, nil)
-	for i := range a.taken {
-		if x := &a.taken[i]; !x.told && x.Cut <= to {
+	for _, x := range a.taken {
+		if !x.told && x.Cut <= to {
 			lost++
 		}
 	}
@@ -302,7 +302,7 @@ const longestKept = 600.0
 // next call of Losses begins there.
 func (a *Areas) Settle(to int) {
 	keep := to - a.before
-	for keep > 0 && float64(a.ends[to-a.before]-a.ends[keep]) < min(a.patience, longestKept*a.step) {
+	for keep > 0 && a.between(keep, to-a.before) < min(a.patience, longestKept*a.step) {
 		keep--
 	}
 	if a.named {
@@ -313,12 +313,15 @@ func (a *Areas) Settle(to int) {
 		a.advance(c, keep)
 	})
 	a.told += lost - extra
-	a.fade(keep, float64(a.ends[keep]-a.ends[0]))
+	a.fade(keep, a.between(0, keep))
 	a.keep(keep)
 	if a.seen >= 0 {
 		a.negative = a.seen
 	}
-	a.forgetTaken(to)
+	for i := range a.taken { // what was lost up to cut to has been told
+		a.taken[i].told = a.taken[i].told || a.taken[i].Cut <= to
+	}
+	a.taken = slices.DeleteFunc(a.taken, func(x taken) bool { return x.Cut <= a.before })
 }
 
 // keep forgets what passed before cut oldest.
@@ -471,8 +474,9 @@ func (a *Areas) groupOf(cell int) (g uint8) {
 	return g
 }
 
-// length returns the time from the cut before k to k.
-func (a *Areas) length(k int) float64 { return float64(a.ends[k] - a.ends[k-1]) }
+// between returns the time from one cut to another, and length that from the cut before k to k.
+func (a *Areas) between(from, to int) float64 { return float64(a.ends[to] - a.ends[from]) }
+func (a *Areas) length(k int) float64         { return a.between(k-1, k) }
 
 // early reports whether packets of before the beginning may be on their way at cut k.
 func (a *Areas) early(k int) bool {
@@ -480,7 +484,7 @@ func (a *Areas) early(k int) bool {
 }
 
 // old reports whether cut k is at least a patience before the latest cut.
-func (a *Areas) old(k int) bool { return float64(a.ends[a.latest()]-a.ends[k]) >= a.patience }
+func (a *Areas) old(k int) bool { return a.between(k, a.latest()) >= a.patience }
 
 // size returns the number of cells of a group.
 func (a *Areas) size(group int) int { return a.groups[group+1] - a.groups[group] }

@@ -87,7 +87,7 @@ func (l *losses) free(group, from, to int) float64 {
 	if l.share == 0 {
 		return 1
 	}
-	return l.freeFor(group, from, to, float64(l.areas.ends[to]-l.areas.ends[from])/max(l.areas.step, 1))
+	return l.freeFor(group, from, to, l.areas.between(from, to)/max(l.areas.step, 1))
 }
 
 // freeFor is free of cuts at a distance: the time without loss before them and the time after are long enough
@@ -172,7 +172,7 @@ func (r *groupWindow) finish(l *losses, group int) {
 	long := l.areas.greatest + l.areas.step
 	cuts := int(min(long/max(l.areas.step, 1), float64(l.areas.latest()-1)))
 	unseen := l.weight(group, max(0, l.to-cuts), max(l.to, cuts))
-	windows := min(lately, l.areas.watched/max(1, float64(l.areas.ends[l.to]-l.areas.ends[l.from])))
+	windows := min(lately, l.areas.watched/max(1, l.areas.between(l.from, l.to)))
 	r.variance += min(sq(l.areas.greatest)*unseen*(unseen-1)*min(1, 3/windows), sq(r.aged))
 }
 
@@ -244,7 +244,7 @@ func (r *groupWindow) outlast(l *losses, group int, part, aged, variance float64
 	if known == 0 {
 		return aged, variance
 	}
-	window, slow, still, sent, doubt := float64(l.areas.ends[l.to]-l.areas.ends[l.from]), 0.0, 0.0, 0.0, 0.0
+	window, slow, still, sent, doubt := l.areas.between(l.from, l.to), 0.0, 0.0, 0.0, 0.0
 	for k := range r.cuts {
 		c, length := &r.cuts[k], l.areas.length(l.from+1+k)
 		here := l.groups[group].cuts[l.from+1+k].all * part

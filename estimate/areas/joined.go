@@ -39,7 +39,7 @@ func (j *joined) hide(w *window, x *span, n float64) {
 	for k := x.from; k < begin; k++ {
 		before += float64(x.in[k-x.from])
 	}
-	time, of := float64(w.areas.ends[end]-w.areas.ends[begin]), max(1, x.before+float64(x.received))
+	time, of := w.areas.between(begin, end), max(1, x.before+float64(x.received))
 	j.hidden += many * (before + n/2) / of * time
 	j.variance += many * (before + n/3) / of * sq(time)
 	j.lately += many * n / of
@@ -54,7 +54,7 @@ func (j *joined) add(w *window, x *span, back bool, weight float64) (extra float
 			continue
 		}
 		extra += n
-		length, time := a.length(k+1), float64(a.ends[k+1]-a.ends[x.from+x.opened])
+		length, time := a.length(k+1), a.between(x.from+x.opened, k+1)
 		j.variance += sq(n*weight*time) / 12 // those of one cell are mostly copies of one packet, and came together
 		j.apart += n * weight * (time - length) / 2
 		j.within += n * weight * length
@@ -64,7 +64,7 @@ func (j *joined) add(w *window, x *span, back bool, weight float64) (extra float
 	}
 	// A loss beside a copy hides, and ages.
 	begin, end := max(x.from, w.from), min(x.to, w.to)
-	j.variance += a.losses.share * float64(x.sent) * sq(weight*float64(a.ends[end]-a.ends[begin]))
+	j.variance += a.losses.share * float64(x.sent) * sq(weight*a.between(begin, end))
 	return extra
 }
 
@@ -106,13 +106,9 @@ func (w *window) phased() float64 {
 
 // takeAlike takes a span of packets that look alike, of which some may be lost: all that are outstanding until
 // it ends, and others do not stand for them. Of one that began under way nothing is known.
-func (w *window) takeAlike(x *span, n, area float64) {
-	a, lost := w.areas, 0.0
-	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
-		lost += max(0, float64(x.most[k-x.from])) * a.length(k+1)
-	}
+func (w *window) takeAlike(x *span, n, area, lost float64) {
 	if w.left += n; x.unknown {
-		w.unsure += sq(n*a.greatest) / 3
+		w.unsure += sq(n*w.areas.greatest) / 3
 		return
 	}
 	w.apart, w.aged, w.alike = w.apart+n, w.aged+lost, w.alike+area

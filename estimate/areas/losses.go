@@ -311,7 +311,7 @@ const digestsTell = 24
 func (a *Areas) standing(x *span, least float64) float64 {
 	wide, last := a.mask>>(32+digestsTell) != 0, len(x.levels)-1
 	for i, level := range x.levels {
-		if float64(a.ends[x.from+1+last]-a.ends[x.from+1+i]) <= least {
+		if a.between(x.from+1+i, x.from+1+last) <= least {
 			break
 		}
 		equal := 0
@@ -319,7 +319,7 @@ func (a *Areas) standing(x *span, least float64) float64 {
 			if x.levels[j] == level {
 				equal++
 				if wide || equal > 2 && 2*equal > j-i {
-					least = max(least, float64(a.ends[x.from+1+j]-a.ends[x.from+1+i]))
+					least = max(least, a.between(x.from+1+i, x.from+1+j))
 				}
 			}
 		}
@@ -394,9 +394,7 @@ const leastFree = 1.0 / (1 << 12)
 
 // coming returns how long packets that count as lost were on their way within the window if they still come.
 func (l *losses) coming() float64 {
-	ends := l.areas.ends
-	window := float64(ends[l.to] - ends[l.from])
-	late := float64(max(l.areas.told, 0)) * window
+	late := float64(max(l.areas.told, 0)) * l.areas.between(l.from, l.to)
 	for k := l.from + 1; k <= l.to; k++ {
 		age := l.age(k)
 		for g := range l.groups {
@@ -408,12 +406,10 @@ func (l *losses) coming() float64 {
 
 // age returns how long a packet lost in cut k ages within the window.
 func (l *losses) age(k int) float64 {
-	ends := l.areas.ends
-	age := float64(ends[l.to] - ends[max(k, l.from)])
 	if k > l.from {
-		age += l.areas.length(k) / 2
+		return l.areas.between(k, l.to) + l.areas.length(k)/2
 	}
-	return age
+	return l.areas.between(l.from, l.to)
 }
 
 func sq(x float64) float64 { return x * x }

@@ -78,7 +78,7 @@ func (a *Areas) age(t *Transit) (first float64) {
 			levels[i].Variance = mean * mean
 		}
 		if skewed {
-			rate := t.Received / float64(a.ends[a.losses.to]-a.ends[a.losses.from])
+			rate := t.Received / a.between(a.losses.from, a.losses.to)
 			end.Ages, end.Variance = rate*second/2, rate*third/3+sq(rate*second/2)*t.uneven
 			continue
 		}

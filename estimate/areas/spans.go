@@ -253,7 +253,7 @@ func (a *Areas) aged(x *span, from, to int, s *Span) {
 	if x.open {
 		last = int(max(0, x.most[len(x.most)-1]))
 	}
-	longest, common := float64(a.ends[to]-a.ends[from]), 0.0
+	longest, common := a.between(from, to), 0.0
 	var before, within, after float64 // losses, as expected
 	var ages moment
 	before = a.share() * x.before
@@ -276,7 +276,7 @@ func (a *Areas) aged(x *span, from, to int, s *Span) {
 				spread *= 1 - min(1, float64(last)/float64(e.sent))
 			}
 			within += number
-			ages.add(number, float64(a.ends[to]-a.ends[cut])+a.sentAge(cut, e.sent, e.sentSum))
+			ages.add(number, a.between(cut, to)+a.sentAge(cut, e.sent, e.sentSum))
 			ages.squares += number * spread
 		}
 	}

@@ -146,15 +146,9 @@ func (a *Areas) settle(c *areaCell) {
 			}
 		}
 	}
-	a.note(c, s)
-}
-
-// note keeps what a cell's states are judged to be.
-func (a *Areas) note(c *areaCell, s []areaState) {
 	c.judged, c.moves = s[0].judged, false
 	for j := range s {
-		c.moves = c.moves || s[j].is(settled) && s[j].level != c.anchor
-		if j > 0 {
+		if c.moves = c.moves || s[j].is(settled) && s[j].level != c.anchor; j > 0 {
 			a.passed[j-1].note = uint32(s[j].judged)
 		}
 		if s[j].is(known) {

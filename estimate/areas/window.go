@@ -155,14 +155,14 @@ func (w *window) take(x *span) {
 		w.takeLate(x, came)
 	}
 	after := x.joined > 0 && x.all <= w.from-x.from // all that may have been on its way at the beginning has come
-	n, area := w.parts(x, r, fresh, sure, weight)
+	n, area, on := w.parts(x, r, fresh, sure, weight)
 	if x.joined > 0 {
 		n -= r.joined.add(w, x, back, weight)
 	}
 	switch {
 	case x.alike && !sure:
 		r.unknown += n
-		w.takeAlike(x, n, area)
+		w.takeAlike(x, n, area, on)
 	case x.young && !after:
 		r.young += n
 	case x.unknown && !after:
@@ -215,20 +215,20 @@ func (r *groupWindow) ends(w *window, x *span, weight float64) {
 	}
 }
 
-// parts adds the parts of a span by cut, and returns what it received within the window, and its area.
-func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64) (n, area float64) {
+// parts adds the parts of a span by cut, and returns what it received within the window, its area, and how much of that
+// is of packets that were outstanding until the end.
+func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64) (n, area, until float64) {
 	still := 0.0
 	if x.from < w.from {
 		still = max(0, float64(x.most[w.from-x.from-1]))
 	}
 	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
 		at, cut := k-x.from, &r.cuts[k-w.from]
-		on := float64(x.on[at])
-		n += float64(x.in[at])
-		area += x.area[at]
-		since := float64(w.areas.ends[w.areas.latest()] - w.areas.ends[k+1])
-		if hides := max(0, float64(x.most[at])) * w.areas.length(k+1); x.open && !fresh && !w.lossy && x.sure < w.to {
-			if since >= w.areas.greatest {
+		on, most := float64(x.on[at]), max(0, float64(x.most[at]))
+		hides := most * w.areas.length(k+1)
+		n, area, until = n+float64(x.in[at]), area+x.area[at], until+hides
+		if x.open && !fresh && !w.lossy && x.sure < w.to {
+			if w.areas.between(k+1, w.areas.latest()) >= w.areas.greatest {
 				r.hidden += hides
 			} else {
 				r.still += hides
@@ -239,12 +239,12 @@ func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64
 		case fresh:
 			cut.sent += float64(x.out[at])
 			cut.fresh += on
-			rose := max(0, float64(x.most[at])) - still // since a cut before, and before they were sent they did not age
-			cut.still += still + rose
+			rose := most - still // since a cut before, and before they were sent they did not age
+			cut.still += most
 			cut.rose += rose
 			cut.unsent += rose * x.after[at] / max(1, float64(x.out[at]))
-			still += rose
-			r.still += max(0, float64(x.most[at])) * w.areas.length(k+1)
+			still = most
+			r.still += hides
 		case sure:
 			r.early += max(0, -on)
 			r.there += math.Abs(on)
@@ -252,7 +252,7 @@ func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64
 			r.cross(k+1-w.from, weight, on)
 		}
 	}
-	return n, area
+	return n, area, until
 }
 
 // cross adds packets on their way at a cut.
@@ -407,7 +407,7 @@ var errCrowded = fmt.Errorf("%w: cells always have packets on their way, so noth
 // least adds up how long packets may have aged that are lost, where none is known to be. Groups sample the same
 // packets: none lost a greater share than another one would show, give or take one packet in each.
 func (w *window) least(of func(*groupWindow) float64) (sum float64) {
-	one, share := max(1, float64(w.areas.ends[w.to]-w.areas.ends[w.from])), math.Inf(1)
+	one, share := max(1, w.areas.between(w.from, w.to)), math.Inf(1)
 	for g := range w.groups {
 		share = min(share, (of(&w.groups[g])+one)/w.groups[g].sent)
 	}
@@ -441,7 +441,7 @@ func (w *window) scatters() {
 // uneven returns the variance of the numbers on their way about their mean in time, beyond twice that of
 // Poisson ones, relative to its square.
 func (w *window) uneven(r *groupWindow) float64 {
-	mean, squares := r.area/max(1, float64(w.areas.ends[w.to]-w.areas.ends[w.from])), 0.0
+	mean, squares := r.area/max(1, w.areas.between(w.from, w.to)), 0.0
 	for _, n := range r.way {
 		squares += sq(n - mean)
 	}
