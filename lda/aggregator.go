@@ -106,12 +106,20 @@ func (a *Aggregator) Merge(b *Aggregator) error {
 		return err
 	}
 	a.shifted += b.shifted
-	b.each(b.cells, func(i int, d *cell) {
-		a.cells[i].sum += d.sum
-		a.cells[i].tally += d.tally
-	})
 	for i := range a.which {
 		a.which[i] |= b.some(i)
+	}
+	if b.which != nil {
+		b.each(b.cells, func(i int, d *cell) {
+			a.cells[i].sum += d.sum
+			a.cells[i].tally += d.tally
+		})
+		return nil
+	}
+	into, from := a.cells, b.cells[:len(a.cells)]
+	for i := range into {
+		into[i].sum += from[i].sum
+		into[i].tally += from[i].tally
 	}
 	return nil
 }

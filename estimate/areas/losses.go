@@ -97,15 +97,15 @@ func (l *losses) place() {
 		if !x.known || x.lost == 0 || x.late > 0 {
 			return
 		}
-		cuts, before := l.groups[x.group].cuts, l.likely(0)*x.before
+		cuts, before := l.groups[x.group].cuts, l.areas.rate(0)*x.before
 		all := before
 		for k, out := range x.out {
-			all += l.likely(x.from+1+k) * float64(out)
+			all += l.areas.rate(x.from+1+k) * float64(out)
 		}
 		each := float64(x.lost) / max(all, 1e-300)
 		cuts[0].lost += each * before
 		for k, out := range x.out {
-			cuts[x.from+1+k].lost += each * (l.likely(x.from+1+k) * float64(out))
+			cuts[x.from+1+k].lost += each * (l.areas.rate(x.from+1+k) * float64(out))
 		}
 	}
 	for i := range l.areas.cells { // most settle at one level only, or not at all
@@ -115,14 +115,6 @@ func (l *losses) place() {
 	}
 	l.pool()
 	l.known()
-}
-
-// likely returns how likely it is that a packet of a cut is lost, in proportion.
-func (l *losses) likely(k int) float64 {
-	if l.share == 0 {
-		return 1
-	}
-	return l.rate(k)
 }
 
 // known adds up what is known of losses, and by how much they vary from cut to cut, now and lately.

@@ -219,20 +219,12 @@ const (
 	mostUnseen = 1e-3 // share of packets that may be lost where none is known to be
 )
 
-// rate returns which share of the packets sent in a cut is lost.
+// rate returns which share of the packets sent in a cut is lost, where none is known to be as well, or in cut 0 of all.
 func (a *Areas) rate(cut int) float64 {
-	if a.losses.share == 0 {
-		return a.share()
-	}
-	return a.losses.rate(cut)
-}
-
-// share returns which share of packets is lost.
-func (a *Areas) share() float64 {
 	if l := &a.losses; l.share == 0 {
 		return min(0.5/(l.of+1), mostUnseen)
 	}
-	return a.losses.share
+	return a.losses.rate(cut)
 }
 
 // sentAge returns the mean age of a number of packets when the interval ends in which they were sent.
@@ -256,7 +248,7 @@ func (a *Areas) aged(x *span, from, to int, s *Span) {
 	longest, common := a.between(from, to), 0.0
 	var before, within, after float64 // losses, as expected
 	var ages moment
-	before = a.share() * x.before
+	before = a.rate(0) * x.before
 	for i := range a.passed {
 		e := &a.passed[i]
 		cut := int(e.cut) - a.before

@@ -344,7 +344,8 @@ func (w *window) combine() (Transit, error) {
 		if 2*early > there {
 			return none, fmt.Errorf("%w: packets come before they are sent", estimate.ErrClocks)
 		}
-		return none, errCrowded
+		return none, fmt.Errorf("%w: cells always have packets on their way, so nothing tells which are lost: take more cells, or sample",
+			estimate.ErrNoSamples)
 	}
 	hidden += w.least(func(r *groupWindow) float64 { return r.still })
 	t := w.merge(total)
@@ -400,10 +401,6 @@ func (w *window) transit(r *groupWindow, total float64) Transit {
 	}
 }
 
-// errCrowded says that nothing tells what was lost.
-var errCrowded = fmt.Errorf("%w: cells always have packets on their way, so nothing tells which are lost: take more cells, or sample",
-	estimate.ErrNoSamples)
-
 // least adds up how long packets may have aged that are lost, where none is known to be. Groups sample the same
 // packets: none lost a greater share than another one would show, give or take one packet in each.
 func (w *window) least(of func(*groupWindow) float64) (sum float64) {
@@ -451,15 +448,9 @@ func (w *window) uneven(r *groupWindow) float64 {
 
 // merge adds up what two groups know.
 func (r *groupWindow) merge(o *groupWindow) {
-	r.area += o.area
-	r.variance += o.variance
-	r.received += o.received
-	r.exact += o.exact
-	r.cells += o.cells
-	r.negative += o.negative
-	r.early += o.early
-	r.there += o.there
-	r.pending += o.pending
+	r.area, r.variance, r.received = r.area+o.area, r.variance+o.variance, r.received+o.received
+	r.exact, r.cells, r.negative = r.exact+o.exact, r.cells+o.cells, r.negative+o.negative
+	r.early, r.there, r.pending = r.early+o.early, r.there+o.there, r.pending+o.pending
 	r.change[0] += o.change[0]
 	r.change[2] += o.change[2]
 	for k, n := range o.way {
