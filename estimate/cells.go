@@ -14,16 +14,11 @@ import (
 //	yᵢ = (Xᵢ − nᵢD)²/nᵢ
 //	σ² = Σ wᵢyᵢ / Σ wᵢ(1 − nᵢ/Σnⱼ)
 //
-// are unbiased for given counts and weights. The variance of yᵢ is σ⁴(2 + κ/nᵢ), with κ the excess kurtosis of
-// the delays, so the best weights are 1/(2 + κ/nᵢ): equal weights for light tails, and weights by count for
-// heavy tails, about which a cell of one packet says little. The cells themselves give an estimate of κ, from
-// classes of similar counts.
-//
-// LDA's eq. (5) squares signed sums instead, which carry the spread of the counts, times D, as well as that of
-// the delays. The zero value is empty and ready to use.
+// are unbiased for given counts and weights. The best weights are 1/(2 + κ/nᵢ), with κ the excess kurtosis of
+// the delays, of which classes of cells of similar counts give an estimate: METHODS.md, section 1.
 //
 // A clock's offset shifts the mean and does not change the variance. Delays that depend on one another within a
-// cell break the assumption. Cells are not safe for concurrent use.
+// cell break the assumption. The zero value is empty and ready to use. Cells are not safe for concurrent use.
 type Cells struct {
 	classes [cellClasses]cellClass
 }

@@ -12,13 +12,7 @@ import (
 // the cuts of the clock at which both points empty their cells.
 //
 // Call [Areas.Begin] and then, for each interval, [Areas.Cut] for all cells and [Areas.Next]. [Areas.Transit]
-// tells how long packets were on their way between two cuts.
-//
-// With cumulative sums of timestamps, and n packets outstanding in a cell at a cut at time c, received − sent
-// + n·c is the sum of the delays of all packets that arrived and the ages of all that are outstanding, so that
-// its difference between two cuts is the time that packets spent on their way in between. Only losses disturb
-// it, because a lost packet ages for ever. They show in levels, the number and the digest of what is
-// outstanding: METHODS.md, section 3, has the proofs.
+// tells how long packets were on their way between two cuts: METHODS.md, section 3, says how, and proves it.
 //
 // Cells are in groups. Within a group a hash chooses the cell of a packet, so cells of one group are exchangeable.
 //
