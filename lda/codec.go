@@ -8,6 +8,7 @@ import (
 	"math/bits"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
@@ -335,5 +336,28 @@ func (b *block) add(cells []cell, fields []byte, c *Config, about uint64) {
 		}
 		cells[i].sum += (uint64(wire.Unzigzag(sum)) + count*about) & known
 		cells[i].tally += digest<<32 | count
+	}
+}
+
+// A Sparse is an [Aggregator] for intervals of few packets. It remembers which cells they are in, so that
+// packing, merging, comparing and emptying it take time in proportion to packets, not cells. For that its
+// Update takes a little longer than the Aggregator's.
+type Sparse struct{ Aggregator }
+
+// NewSparse returns an empty Sparse. The error wraps [estimate.ErrConfig].
+func NewSparse(c Config) (*Sparse, error) {
+	a, err := New(c)
+	if err != nil {
+		return nil, err
+	}
+	a.which = make([]uint64, (len(a.cells)+packedBlock-1)/packedBlock)
+	return &Sparse{*a}, nil
+}
+
+// Update records that packet p passed at time t, as [Aggregator.Update] does.
+func (s *Sparse) Update(p hashing.Packet, t int64) {
+	i := add(s.cells, &s.spans, p, t)
+	if s.which != nil { // it is not after UnmarshalBinary
+		s.which[i/packedBlock] |= 1 << (63 - i%packedBlock)
 	}
 }
