@@ -440,22 +440,22 @@ func (a *Accumulator) tellUnsettled(r *Result, whole *transit, fewer int) {
 	// Others were lost in cells that do not show an extra packet, and show neither.
 	hidden := max(0, extra-fewer)
 	r.Outstanding += uint64(hidden)
-	a.unlike = unsettled{lost: was.lost, most: fewer, onWay: was.onWay}
+	now := unsettled{lost: was.lost, most: fewer, onWay: was.onWay}
 	if whole.received > 0 {
-		a.unlike.onWay = max(whole.last.Packets, fadingOnWay*was.onWay)
+		if now.onWay = max(whole.last.Packets, fadingOnWay*was.onWay); now.onWay > 0 {
+			now.lost = int(r.Outstanding) - int(1.25*now.onWay+4*math.Sqrt(now.onWay))
+		}
 	}
-	if n := a.unlike.onWay; whole.received > 0 && n > 0 {
-		a.unlike.lost = int(r.Outstanding) - int(1.25*n+4*math.Sqrt(n))
-	}
-	a.unlike.lost = min(max(0, a.unlike.lost), int(r.Outstanding))
-	r.Outstanding -= uint64(a.unlike.lost)
-	more := int(r.Lost) + a.unlike.lost - was.lost
+	now.lost = min(max(0, now.lost), int(r.Outstanding))
+	r.Outstanding -= uint64(now.lost)
+	more := int(r.Lost) + now.lost - was.lost
 	// Copies that no span shows lower a level, each for as long as a packet may take. What it counted before is none.
 	r.Extra += uint64(extra - was.extra)
 	r.late = max(0, float64(r.Extra)-whole.joined) * 1.5 * whole.greatest
 	r.Lost, r.Extra = uint64(max(0, more)), r.Extra+uint64(max(0, -more))
-	hidden = min(hidden, a.unlike.lost) // both are told
-	a.unlike.lost, a.unlike.extra = a.unlike.lost-hidden, extra-hidden
+	hidden = min(hidden, now.lost) // both are told
+	now.lost, now.extra = now.lost-hidden, extra-hidden
+	a.unlike = now
 }
 
 // copied returns the share of packets, but for copies, that share their cell with a copy, so that they are not alone.

@@ -12,18 +12,7 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// The encoding, big-endian, between the head and the CRC-32C of package wire:
-//
-//	identity        8 bytes
-//	sum bits        1
-//	digest bits     1
-//	banks           1
-//	for each bank:  log2 of the rows 1, shift 1
-//	unsampled       8, count of packets
-//	for each cell:  count 4 · digest ⌈digest bits/8⌉ · sum ⌈sum bits/8⌉
-//
-// With the default widths a cell thus takes the paper's 72 bits (section V).
-// Bits above a field's width are zero.
+// SPEC.md, section 2.3, has the fields of the encoding, and section 2.4 those of the packed form.
 const (
 	magic   = "HLDA"
 	version = 2
@@ -162,15 +151,7 @@ func (a *Aggregator) AppendCells(words []uint64) []uint64 {
 }
 
 // The packed form is for many short intervals: a cell without packets takes one bit, and a cell with one packet
-// some seven bytes. It has no checksum; whatever carries it has one. It ends in cells, in blocks of 64, the last one
-// perhaps shorter. Big-endian:
-//
-//	head     Config as in the encoding, from the identity to the last bank's shift;
-//	         about 8, a time near those of the packets; unsampled 8
-//	block    which 8, a bit for each cell that is not empty, the first one highest;
-//	         unless that is 0: bits of counts 1, bits of sums 1, and for each such cell
-//	         count · digest · sum less count × about, zigzag, of the low sum bits;
-//	         filled up to a byte with zeros
+// some seven bytes. It has no checksum; whatever carries it has one.
 const packedFields = packedBlock * (32 + 32 + 64) / 8 // bytes at most
 
 // AppendPacked appends the packed form, for AddPacked, to dst. The closer about is to the timestamps, as the

@@ -80,14 +80,7 @@ func (s *sentGroup) doubt(even float64) (variance float64) {
 func (d *delays) count(a *Areas, from, to int, most float64) {
 	cuts := len(a.ends)
 	*d = delays{areas: a, from: from, to: to, stays: moment{1, 1, 1}, left: d.left, sent: zeros(d.sent, cuts)}
-	a.calmly(from, to, func(_, _ int, all []calmEvent) {
-		time, packets := 0.0, uint64(0) // not in memory
-		for i := range all {
-			time += all[i].area
-			packets += uint64(all[i].packets)
-		}
-		d.time, d.packets = d.time+time, d.packets+float64(packets)
-	})
+	d.packets, d.time = a.window.calmly.packets, a.window.calmly.time
 	for i := range a.alone {
 		d.stays.add(a.alone[i].Weight, min(1, math.Abs(float64(a.alone[i].Delay))/a.step))
 	}

@@ -15,9 +15,10 @@ type window struct {
 	cells    []usualCut // of each: received in exact spans, and their area
 	groups   []groupWindow
 	lossy    bool
-	scatter  float64 // variance of the time of one packet
-	young    float64 // packets received that may be of before the beginning
-	took     float64 // time of those that were alone
+	scatter  float64  // variance of the time of one packet
+	young    float64  // packets received that may be of before the beginning
+	took     float64  // time of those that were alone
+	calmly   usualCut // received in calm events, and their areas
 
 	left         float64 // received where nothing is known,
 	apart        float64 // of these in spans of packets that look alike,
@@ -110,6 +111,7 @@ func (w *window) calm(group, cut int, all []calmEvent) {
 	}
 	passed := &r.cuts[cut-1-w.from]
 	passed.sent += sum.n
+	w.calmly.add(sum.n, sum.a)
 	r.add(passed.weight, float64(len(all)), &sum)
 }
 

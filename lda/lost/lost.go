@@ -8,15 +8,7 @@
 //	names := f.Names(lost.Budget)
 //	total.TakeOut(names.Lost(config, trails)) // so that losses do not spoil delays
 //
-// # How
-//
-// A cell's level is the number and the digest of the packets that are outstanding. Follow it from a cut at
-// which nothing is on its way: at the next one, those outstanding are some of those that were before, and of
-// those that were sent in between. There are few such packets, few sets of them of the right size, and seldom
-// two sets with the same digest. Cut by cut this tells which are outstanding, whether they are lost or on their
-// way. What is outstanding for longer than any packet takes is lost.
-//
-// # What is not named
+// METHODS.md says how, in section 3. What is not named:
 //
 // A name is false only if the level is not that of a set of the packets offered, as when a duplicate falls in
 // the same cell and cut as a loss, and if one of s other sets has its digest of w bits by chance: s/2^w. If no
