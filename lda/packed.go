@@ -1,0 +1,206 @@
+package lda
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/wire"
+)
+
+// The packed form is for many short intervals: a cell without packets takes one bit, and a cell with one packet
+// some seven bytes. It has no checksum; whatever carries it has one.
+const packedFields = packedBlock * (32 + 32 + 64) / 8 // bytes at most
+
+// AppendPacked appends the packed form, for AddPacked, to dst. The closer about is to the timestamps, as the
+// beginning of the interval is, the fewer bytes it takes. Any time will do; for 0 it finds one.
+func (a *Aggregator) AppendPacked(dst []byte, about int64) []byte {
+	if about == 0 {
+		about = a.someTime()
+	}
+	dst = a.config.append(dst)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(about))
+	dst = binary.BigEndian.AppendUint64(dst, a.unsampledCount())
+	cells, rest := a.sampled(), new([packedBlock]uint64)
+	for from := 0; from < len(cells); from += packedBlock {
+		dst = a.config.appendBlock(dst, cells[from:min(from+packedBlock, len(cells))], a.some(from/packedBlock), about, rest)
+	}
+	return dst
+}
+
+// CheckPacked checks that data is the packed form of an aggregator of the Config, so that AddPacked accepts it.
+// The error wraps [estimate.ErrMismatch] or [estimate.ErrEncoding].
+func (c *Config) CheckPacked(data []byte) error {
+	_, err := c.packedCells(data)
+	return err
+}
+
+// AddPacked adds what AppendPacked appended at a point with the same Config, like Merge of the original aggregator,
+// except that its cells have lost the bits above those of the Config. The error is that of CheckPacked; a is then
+// unchanged.
+func (a *Aggregator) AddPacked(data []byte) error {
+	cells, err := a.config.packedCells(data)
+	if err != nil {
+		return err
+	}
+	head := data[len(data)-len(cells)-16:]
+	a.setUnsampled(a.unsampledCount() + binary.BigEndian.Uint64(head[8:]))
+	return a.config.blocks(cells, func(from int, b block, fields []byte) {
+		if a.which != nil {
+			a.which[from/packedBlock] |= b.which
+		}
+		b.add(a.cells[from:], fields, &a.config, binary.BigEndian.Uint64(head))
+	})
+}
+
+// packedCells checks a packed form, and returns its cells.
+func (c *Config) packedCells(data []byte) ([]byte, error) {
+	var buf [8 + 3 + 2*maxBanks]byte
+	head := c.append(buf[:0])
+	size := len(head) + 16
+	if len(data) < size {
+		return nil, fmt.Errorf("lda: %w: %d bytes of a packed aggregator, want at least %d", estimate.ErrEncoding, len(data), size)
+	}
+	if string(data[:len(head)]) != string(head) {
+		r := wire.NewReader(data)
+		there, banks := readConfig(&r)
+		return nil, cmp.Or(c.same(&there), fmt.Errorf("lda: %w: %d banks", estimate.ErrEncoding, banks))
+	}
+	cells := data[size:]
+	return cells, cmp.Or(checkUnsampled(binary.BigEndian.Uint64(data[size-8:])), c.blocks(cells, func(int, block, []byte) {}))
+}
+
+// blocks calls f for each block of packed cells that are not all empty, with the number of its first cell and its
+// fields.
+func (c *Config) blocks(rest []byte, f func(from int, b block, fields []byte)) error {
+	n, b := c.cells(), block{}
+	for from := 0; from < n; from += packedBlock {
+		if len(rest) >= 8 && binary.BigEndian.Uint64(rest) == 0 {
+			rest = rest[8:]
+			continue
+		}
+		if !b.read(c, rest) || from+packedBlock > n && b.which<<(n-from) != 0 {
+			return fmt.Errorf("lda: %w: packed cells, %d before the last one", estimate.ErrEncoding, n-from)
+		}
+		f(from, b, rest[10:])
+		rest = rest[b.size:]
+	}
+	if len(rest) > 0 {
+		return fmt.Errorf("lda: %w: %d bytes behind the packed cells", estimate.ErrEncoding, len(rest))
+	}
+	return nil
+}
+
+// someTime returns the time of some packet or, if all cells have many, 0.
+func (a *Aggregator) someTime() int64 {
+	for i := range a.sampled() {
+		if c := &a.cells[i]; c.count() > 0 && c.count() <= 4 {
+			return int64(c.sum) / int64(c.count()) // no sum of four wraps until the year 2043
+		}
+	}
+	return 0
+}
+
+// appendBlock appends at most 64 cells, of which only some may not be empty. It uses the room of rest.
+func (c *Config) appendBlock(dst []byte, cells []cell, some uint64, about int64, rest *[packedBlock]uint64) []byte {
+	var which, counts, sums uint64
+	for some &= ^uint64(0) << (packedBlock - len(cells)); some != 0; {
+		i := bits.LeadingZeros64(some)
+		some &^= 1 << (63 - i)
+		count, sum := uint64(cells[i].count()), cells[i].sum
+		if sum<<(64-c.SumBits)|cells[i].tally&(c.digestMask()|math.MaxUint32) == 0 {
+			continue
+		}
+		which |= 1 << (63 - i)
+		counts |= count
+		rest[i] = wire.Zigzag(estimate.SignExtend(sum-count*uint64(about), int(c.SumBits)))
+		sums |= rest[i]
+	}
+	dst = binary.BigEndian.AppendUint64(dst, which)
+	if which == 0 {
+		return dst
+	}
+	countBits, sumBits := bits.Len64(counts), bits.Len64(sums)
+	w := wire.NewBitWriter(append(dst, uint8(countBits), uint8(sumBits)))
+	for which != 0 {
+		i := bits.LeadingZeros64(which)
+		which &^= 1 << (63 - i)
+		w.Put(uint64(cells[i].count()), countBits)
+		w.Put(cells[i].tally&c.digestMask()>>32, int(c.DigestBits))
+		w.Put(rest[i], sumBits)
+	}
+	return w.Bytes()
+}
+
+// A block is up to 64 packed cells.
+type block struct {
+	which             uint64
+	count, sum, width int // bits of fields, and of each cell
+	size              int // bytes
+}
+
+// read reads the layout of a block, which is not empty, and reports whether it is whole.
+func (b *block) read(c *Config, data []byte) bool {
+	if len(data) < 10 {
+		return false
+	}
+	b.which, b.count, b.sum = binary.BigEndian.Uint64(data), int(data[8]), int(data[9])
+	b.width = b.count + int(c.DigestBits) + b.sum
+	used := b.width * bits.OnesCount64(b.which)
+	b.size = 10 + (used+7)/8
+	return b.count <= 32 && b.sum <= int(c.SumBits) && b.size <= len(data) &&
+		(used&7 == 0 || data[b.size-1]<<(used&7) == 0)
+}
+
+// add adds the cells of a block.
+func (b *block) add(cells []cell, fields []byte, c *Config, about uint64) {
+	if len(fields) < b.size-10+wire.BitPadding {
+		var padded [packedFields + wire.BitPadding]byte
+		copy(padded[:], fields[:b.size-10])
+		fields = padded[:]
+	}
+	at, rest, last := 0, uint(c.DigestBits)+uint(b.sum), uint(b.sum) // unsigned: shifts by them need no checks
+	digests, sums, known := uint64(1)<<c.DigestBits-1, uint64(1)<<last-1, uint64(math.MaxUint64)>>(64-c.SumBits)
+	for which := b.which; which != 0; at += b.width {
+		i := bits.LeadingZeros64(which)
+		which &^= 1 << (63 - i)
+		var count, digest, sum uint64
+		if b.width <= 64 {
+			word := wire.Bits(fields, at, b.width)
+			count, digest, sum = word>>rest, word>>last&digests, word&sums
+		} else {
+			count = wire.Bits(fields, at, b.count)
+			digest = wire.Bits(fields, at+b.count, int(c.DigestBits))
+			sum = wire.Bits(fields, at+b.count+int(c.DigestBits), b.sum)
+		}
+		cells[i].sum += (uint64(wire.Unzigzag(sum)) + count*about) & known
+		cells[i].tally += digest<<32 | count
+	}
+}
+
+// A Sparse is an [Aggregator] for intervals of few packets. It remembers which cells they are in, so that
+// packing, merging, comparing and emptying it take time in proportion to packets, not cells. For that its
+// Update takes a little longer than the Aggregator's.
+type Sparse struct{ Aggregator }
+
+// NewSparse returns an empty Sparse. The error wraps [estimate.ErrConfig].
+func NewSparse(c Config) (*Sparse, error) {
+	a, err := New(c)
+	if err != nil {
+		return nil, err
+	}
+	a.which = make([]uint64, (len(a.cells)+packedBlock-1)/packedBlock)
+	return &Sparse{*a}, nil
+}
+
+// Update records that packet p passed at time t, as [Aggregator.Update] does.
+func (s *Sparse) Update(p hashing.Packet, t int64) {
+	i := add(s.cells, &s.spans, p, t)
+	if s.which != nil { // it is not after UnmarshalBinary
+		s.which[i/packedBlock] |= 1 << (63 - i%packedBlock)
+	}
+}
