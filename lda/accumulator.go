@@ -283,6 +283,9 @@ func (a *Accumulator) Reset() {
 	a.kept.reset()
 }
 
+// report returns the counts of the report.
+func (a *Accumulator) report() *counted { return &a.ends[0].counts }
+
 // fold adds what is known up to a cut to the whole.
 func (a *Accumulator) fold(to int) {
 	if to <= a.from {
@@ -290,7 +293,7 @@ func (a *Accumulator) fold(to int) {
 	}
 	a.take(&a.whole, &a.kept, to) // learns how long packets take, on which it depends what is lost
 	lost, extra, _ := a.areas.Losses(to)
-	of := &a.ends[0].counts
+	of := a.report()
 	of.Lost += uint64(lost)
 	of.Extra += uint64(extra)
 	a.areas.Settle(to)
@@ -365,7 +368,7 @@ const unsure = 1.15
 // delay of those received. A packet is Outstanding until it arrives, or has been outstanding for half as long
 // again as any recent packet. Then it is Lost; if it arrives after all, it is Extra.
 func (a *Accumulator) Estimate() (Result, error) {
-	of, whole := &a.ends[0].counts, a.complete()
+	of, whole := a.report(), a.complete()
 	r := of.Result
 	lost, extra, outstanding := a.areas.Losses(a.through())
 	if a.started && a.through() > a.from {
@@ -440,22 +443,22 @@ func (a *Accumulator) tellUnsettled(r *Result, whole *transit, fewer int) {
 	// Others were lost in cells that do not show an extra packet, and show neither.
 	hidden := max(0, extra-fewer)
 	r.Outstanding += uint64(hidden)
-	now := unsettled{lost: was.lost, most: fewer, onWay: was.onWay}
+	a.unlike = unsettled{lost: was.lost, most: fewer, onWay: was.onWay}
 	if whole.received > 0 {
-		if now.onWay = max(whole.last.Packets, fadingOnWay*was.onWay); now.onWay > 0 {
-			now.lost = int(r.Outstanding) - int(1.25*now.onWay+4*math.Sqrt(now.onWay))
-		}
+		a.unlike.onWay = max(whole.last.Packets, fadingOnWay*was.onWay)
 	}
-	now.lost = min(max(0, now.lost), int(r.Outstanding))
-	r.Outstanding -= uint64(now.lost)
-	more := int(r.Lost) + now.lost - was.lost
+	if n := a.unlike.onWay; whole.received > 0 && n > 0 {
+		a.unlike.lost = int(r.Outstanding) - int(1.25*n+4*math.Sqrt(n))
+	}
+	a.unlike.lost = min(max(0, a.unlike.lost), int(r.Outstanding))
+	r.Outstanding -= uint64(a.unlike.lost)
+	more := int(r.Lost) + a.unlike.lost - was.lost
 	// Copies that no span shows lower a level, each for as long as a packet may take. What it counted before is none.
 	r.Extra += uint64(extra - was.extra)
 	r.late = max(0, float64(r.Extra)-whole.joined) * 1.5 * whole.greatest
 	r.Lost, r.Extra = uint64(max(0, more)), r.Extra+uint64(max(0, -more))
-	hidden = min(hidden, now.lost) // both are told
-	now.lost, now.extra = now.lost-hidden, extra-hidden
-	a.unlike = now
+	hidden = min(hidden, a.unlike.lost) // both are told
+	a.unlike.lost, a.unlike.extra = a.unlike.lost-hidden, extra-hidden
 }
 
 // copied returns the share of packets, but for copies, that share their cell with a copy, so that they are not alone.

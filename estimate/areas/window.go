@@ -450,9 +450,15 @@ func (w *window) uneven(r *groupWindow) float64 {
 
 // merge adds up what two groups know.
 func (r *groupWindow) merge(o *groupWindow) {
-	r.area, r.variance, r.received = r.area+o.area, r.variance+o.variance, r.received+o.received
-	r.exact, r.cells, r.negative = r.exact+o.exact, r.cells+o.cells, r.negative+o.negative
-	r.early, r.there, r.pending = r.early+o.early, r.there+o.there, r.pending+o.pending
+	r.area += o.area
+	r.variance += o.variance
+	r.received += o.received
+	r.exact += o.exact
+	r.cells += o.cells
+	r.negative += o.negative
+	r.early += o.early
+	r.there += o.there
+	r.pending += o.pending
 	r.change[0] += o.change[0]
 	r.change[2] += o.change[2]
 	for k, n := range o.way {

@@ -1,0 +1,170 @@
+package areas
+
+import "math"
+
+// A cutSpan is about the parts of spans in a cut.
+type cutSpan struct {
+	weight float64 // of a span of this cut
+	sent   float64 // packets, in spans that lost nothing before they were sent
+	fresh  float64 // packets that are outstanding at the end, in spans that have not settled yet,
+	still  float64 // and the most of these that are so at the latest cut,
+	rose   float64 // by how many more than at the cut before,
+	unsent float64 // and how long before these were sent the cut began, added up
+	lost   float64 // as expected
+}
+
+// finish lets exact spans stand for those that may have lost packets: each counts once, and for as many others
+// as it stands for, times as much as it takes to make all that came.
+func (r *groupWindow) finish(l *losses, group int) {
+	if r.others == 0 || r.exact == 0 {
+		return
+	}
+	all := &r.stands.all
+	usual, known := r.area/r.exact, all.n // packets that others are known to stand for
+	if known == 0 {                       // no loss is known: all are alike
+		all.n, all.a, r.change[1] = r.exact, r.area, r.change[0]
+		copy(r.aside, r.way)
+	}
+	r.by = r.other / all.n
+	r.received = r.exact + r.other
+	r.area += r.by * all.a
+	for k := range r.way {
+		r.way[k] += r.by * r.aside[k]
+	}
+	const few = 30 // spans tell little of how many there were; the number of times x that one counts varies like x(x−1)
+	rate, most := r.area/r.received, max(r.by, (r.other+few)/(known+few))
+	r.variance = r.stands.about(most, rate)
+	r.change[0] += r.by * r.change[1]
+	r.change[2] = most*most*r.change[2] + most*r.change[1]
+	// As many are unknown as others stand for, but for chance. If not, the surplus or shortage may add nothing
+	// or twice as much, and its packets differ as those of different cuts do.
+	unlike := math.Sqrt(max(0, sq(r.other-known)-r.stands.squares.nn-all.nn))
+	r.variance += sq(unlike) * l.uneven(l.from, l.to)
+	r.variance += sq(r.area-usual*r.received) * (sq(l.doubt) + sq(unlike/max(known, 1))/3)
+	// Packets slower than all that were seen may have been in spans that are not known, whose areas bound these. None
+	// was seen in so many windows, so that (of 95 in 100 times) fewer than three would have been.
+	long := l.areas.greatest + l.areas.step
+	cuts := int(min(long/max(l.areas.step, 1), float64(l.areas.latest()-1)))
+	unseen := l.weight(group, max(0, l.to-cuts), max(l.to, cuts))
+	windows := min(lately, l.areas.watched/max(1, l.areas.between(l.from, l.to)))
+	r.variance += min(sq(l.areas.greatest)*unseen*(unseen-1)*min(1, 3/windows), sq(r.aged))
+}
+
+// settle adds spans that have not settled yet. Of the packets sent lately in these and in exact ones as many
+// are lost as elsewhere, all of them in these; the others are on their way.
+func (r *groupWindow) settle(l *losses, group int) {
+	if r.fresh.a+r.still == 0 {
+		return
+	}
+	of, sent, all := &l.groups[group], 0.0, 0.0
+	for k := range r.cuts {
+		sent += r.cuts[k].sent
+		all += of.cuts[l.from+1+k].all
+	}
+	part := min(1, (sent+1)/(all+1))
+	lost, aged, variance, ages, oldest := 0.0, 0.0, 0.0, 0.0, 0.0
+	for k := 1; k <= l.to; k++ {
+		if l.areas.old(k) {
+			continue
+		}
+		here := of.cuts[k].all * part
+		gone := l.rate(k) * here
+		age := l.age(k)
+		lost, oldest = lost+gone, max(oldest, age)
+		ages += here * age
+		aged += gone * age
+		variance += gone * l.burst * age * age
+		if k > l.from {
+			r.cuts[k-1-l.from].lost = lost
+		}
+	}
+	variance += sq(aged * l.doubt)
+	// No more are lost than the fewest that were outstanding since. Cut off below its mean, the tail of a normal
+	// distribution is an exponential one. And Poisson numbers far below one reach up to one or two, as normal ones
+	// of half as great a variance more do.
+	most := min(r.fresh.a, r.still)
+	if l.share > 0 {
+		variance += sq(min(oldest, most)) / 2
+	}
+	if aged > most {
+		variance *= variance / (variance + sq(aged-most))
+		aged = most
+	}
+	if l.share > 0 {
+		aged, variance = r.outlast(l, group, part, aged, variance)
+		r.still = 0
+	} else {
+		r.still = min(r.still, ages/(l.of+1)+oldest) // one in as many as are known may be lost, and one more
+	}
+	for k := range r.cuts {
+		r.way[k+1] += max(0, r.cuts[k].fresh-r.cuts[k].lost)
+	}
+	if first := &r.cuts[0]; !l.areas.old(l.from) {
+		r.way[0] += max(0, first.fresh-first.lost)
+	}
+	if r.fresh.a == 0 {
+		return
+	}
+	r.received += r.fresh.n
+	r.exact += r.fresh.n
+	r.area += r.fresh.a - aged
+	r.variance += variance
+}
+
+// outlast returns for how long lost packets aged by what is outstanding ever since, if that tells more: all of it is
+// lost but as many packets as take so long elsewhere. There may be none of them or twice as many, and one more.
+func (r *groupWindow) outlast(l *losses, group int, part, aged, variance float64) (_, _ float64) {
+	share, known := l.slowShare(group)
+	if known == 0 {
+		return aged, variance
+	}
+	window, slow, still, sent, doubt := l.areas.between(l.from, l.to), 0.0, 0.0, 0.0, 0.0
+	for k := range r.cuts {
+		c, length := &r.cuts[k], l.areas.length(l.from+1+k)
+		here := l.groups[group].cuts[l.from+1+k].all * part
+		sent += here
+		slow += share * here * length
+		still += max(0, c.still-share*here)*length - c.unsent
+		doubt += c.rose * min(c.rose, l.burst) * sq(length) / 12
+	}
+	still = max(0, still)
+	doubt += sq(slow) + (slow+window)*window*(1+sent/known)
+	if doubt >= variance {
+		return aged, variance
+	}
+	for k := range r.cuts {
+		c := &r.cuts[k]
+		c.lost = max(0, c.still-share*l.groups[group].cuts[l.from+1+k].all*part)
+	}
+	return still, doubt + sq(max(0, math.Abs(still-aged)-2*math.Sqrt(variance+doubt)))
+}
+
+// A share is what cells hold: packets n and areas a.
+type share struct{ n, a, nn, na, aa float64 }
+
+// shareOf is what one cell holds.
+func shareOf(n, a float64) *share { return &share{n, a, n * n, n * a, a * a} }
+
+// weigh adds cells with a weight.
+func (s *share) weigh(weight float64, o *share) {
+	s.n += weight * o.n
+	s.a += weight * o.a
+	s.nn += weight * o.nn
+	s.na += weight * o.na
+	s.aa += weight * o.aa
+}
+
+// about returns the sum of the squared distances from a ratio.
+func (s *share) about(r float64) float64 { return max(0, s.aa-2*r*s.na+r*r*s.nn) }
+
+// stands are what cells hold, each as often as it stands for others, and by the square of that.
+type stands struct{ all, squares share }
+
+// add adds cells.
+func (s *stands) add(times float64, cells *share) {
+	s.all.weigh(times, cells)
+	s.squares.weigh(sq(times), cells)
+}
+
+// about returns the variance of so many times what others hold that these stand for, about a ratio.
+func (s *stands) about(by, r float64) float64 { return by*s.all.about(r) + by*by*s.squares.about(r) }
