@@ -88,9 +88,9 @@ func (l *losses) observe(a *Areas, from, to int) {
 // place finds when packets of spans were lost: in the first round evenly in these, in the second the likelier
 // in a cut the more other cells lost in it. Further ones would maximize the likelihood, but tell no more.
 func (l *losses) place() {
-	for g := range l.groups {
-		for k := range l.groups[g].cuts {
-			l.groups[g].cuts[k].lost = l.groups[g].cuts[k].others
+	for _, of := range l.groups {
+		for k := range of.cuts {
+			of.cuts[k].lost = of.cuts[k].others
 		}
 	}
 	visit := func(x *span) {

@@ -30,7 +30,6 @@ type Transit struct {
 	Bursts   bool    // the rate of what was sent varies by more than itself
 	Scatter  float64 // variance of the time of one packet
 	Received float64 // packets, in all cells
-	Left     float64 // of these, in cells of which nothing is known
 	Joined   float64 // of these, those that came without being sent: copies, or taken for lost
 	Hidden   float64 // time for each received that those may have taken from areas which do not show
 	Exact    float64 // of these, in spans without losses of groups that are used

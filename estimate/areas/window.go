@@ -334,7 +334,7 @@ func (w *window) combine() (Transit, error) {
 		counted += r.exact
 		way += math.Abs(r.area)
 	}
-	none := Transit{Received: total, Left: w.left}
+	none := Transit{Received: total}
 	if counted == 0 || 4*w.left > total {
 		return none, estimate.ErrNoSamples
 	}
@@ -359,7 +359,7 @@ func (w *window) combine() (Transit, error) {
 	least, most := w.alike-w.aged, w.alike
 	time := min(max(w.apart*t.Mean, least), most)
 	hidden = math.Hypot(math.Hypot(hidden, w.vague), max(time-least, most-time))
-	t.Left, t.Joined, t.Hidden, t.Mean = w.left, joined, concealed/total, t.Mean+(w.owed+time-w.apart*t.Mean)/total
+	t.Joined, t.Hidden, t.Mean = joined, concealed/total, t.Mean+(w.owed+time-w.apart*t.Mean)/total
 	t.Error = math.Sqrt(sq(t.Error) + (w.unsure+sq(hidden)/3)/sq(total))
 	return t, nil
 }
