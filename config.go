@@ -95,9 +95,10 @@ type Config struct {
 
 	// Asymmetry is how much the least delays of the two directions may differ. 0 stands for half of the shortest
 	// round trip of packets: one way takes no more than three times as long as the other. If a follower's exchanges
-	// take less, and say otherwise, as where a queue stands on one path only, intervals hold what half of their
-	// round trip says, too. Nothing shows a queue that both pass. A mean corrected for the clocks is known to half
-	// of Asymmetry, and no better. Within a building, 10 µs will do.
+	// say otherwise, as where a queue stands on one path only, intervals hold what half of their round trip says,
+	// too. Nothing shows what both meet: of a path of 49 ms there and 9 ms back hardly an interval holds the mean,
+	// unless this is 40 ms. A mean corrected for the clocks is known to half of Asymmetry. Within a building, 10 µs
+	// will do.
 	Asymmetry time.Duration
 
 	// Clock is a clock to use in place of the system's, such as that of a network card. It may drift by up to
