@@ -152,7 +152,7 @@ func TestPathsAndClocks(t *testing.T) {
 	} {
 		onLink(t, Config{Key: testKey}, time.Millisecond, func(t *testing.T, l *link) {
 			l.a.Load().Close()
-			l.a.Store(l.newPoint(t, Config{Key: testKey}, "a", newTestClock(time.Millisecond, w.drift)))
+			l.a.Store(l.newPoint(t, Config{Key: testKey}, "a", newTestClock(7*time.Millisecond, w.drift)))
 			pass := func(i int, from, to *Direction, least time.Duration) {
 				from.PassedNumber(uint64(i))
 				time.Sleep(least + time.Duration(uint64(hashing.Word(uint64(least), uint64(i)))%uint64(w.more)))

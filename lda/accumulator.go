@@ -416,7 +416,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.StdDev, r.greatest = r.alone.StdDev, whole.greatest
 	r.late = (whole.late + r.late) / whole.received
 	if !a.Settled() {
-		lost := a.unlike.lost // of which those of the report before may have had the time to come
+		lost := a.unlike.lost // but for those of before, if they would have come by now
 		if a.areas.Cuts()-a.from >= a.Settling() {
 			lost -= min(lost, a.before.lost)
 		}
@@ -441,6 +441,14 @@ func (r *Result) owe(whole *transit, repeated float64) {
 	r.sampling = unsure * math.Sqrt(whole.variance+ends) / whole.received
 	if error := unsure * math.Sqrt(whole.unsure) / whole.received; error < r.sampling+whole.late/whole.received {
 		r.owed, r.delaysError = whole.delays/whole.received-r.Mean, error
+	}
+	// Those that were alone are a sample, chosen by the hash. As many as three in a sample's size may be as slow as any
+	// packet lately without showing in it.
+	if n := float64(r.alone.N); n > 0 && r.Lost+r.Extra == 0 && whole.joined+repeated == 0 {
+		error := unsure * math.Hypot(r.alone.StdDev/math.Sqrt(n), 3/n*(whole.greatest-r.alone.Mean))
+		if error < min(r.delaysError, r.sampling) {
+			r.owed, r.delaysError = r.alone.Mean-r.Mean, error
+		}
 	}
 	r.MeanError = math.Hypot(r.sampling, math.Abs(r.owed)+r.late)
 	// Copies take the places of one another on their way, so that they seem to be older at the ends than they are.
