@@ -120,7 +120,7 @@ var sizes = map[string][2]int{
 	"estimate/areas": {3433, 945},
 	"estimate/joint": {1413, 943},
 	"estimate/clock": {1103, 900},
-	"lda":            {2668, 3121},
+	"lda":            {2676, 3121},
 	"lda/control":    {450, 787},
 	"lda/flows":      {436, 216},
 	"lda/lost":       {565, 408},
