@@ -30,9 +30,7 @@ const (
 )
 
 // largest are the packages that have more names, and how many. They may only fall.
-var largest = map[string][2]int{
-	".": {18, 84},
-}
+var largest = map[string][2]int{}
 
 // A sourceFile is a Go file, parsed, and its text.
 type sourceFile struct {
@@ -117,12 +115,12 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3750, 3900},
+	".":              {3734, 3893},
 	"estimate":       {903, 1168},
 	"estimate/areas": {3433, 945},
 	"estimate/joint": {1413, 943},
 	"estimate/clock": {1103, 900},
-	"lda":            {2659, 3103},
+	"lda":            {2676, 3121},
 	"lda/control":    {450, 787},
 	"lda/flows":      {436, 216},
 	"lda/lost":       {565, 408},
@@ -133,8 +131,8 @@ var sizes = map[string][2]int{
 	"rli":            {2845, 2758},
 	"hashing":        {1556, 2274},
 	"queue":          {1993, 2090},
-	"internal":       {1048, 2325},
-	"examples":       {5539, 4363},
+	"internal":       {1048, 2323},
+	"examples":       {5537, 4363},
 	"bench":          {7627, 3194},
 }
 
