@@ -127,13 +127,13 @@ var sizes = map[string][2]int{
 	"lda/mplane":     {1607, 1241},
 	"lda/kernel":     {2361, 1945},
 	"lds":            {2897, 3648},
-	"colate":         {4313, 3587},
+	"colate":         {4287, 3598},
 	"rli":            {2845, 2758},
 	"hashing":        {1556, 2274},
 	"queue":          {1993, 2090},
 	"internal":       {1048, 2323},
 	"examples":       {5537, 4363},
-	"bench":          {7627, 3194},
+	"bench":          {7647, 3194},
 }
 
 // TestSizes holds each part to its size: whoever adds takes out.
