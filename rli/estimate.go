@@ -82,7 +82,7 @@ func (r *Receiver) unseen() float64 {
 	k := &r.counts
 	arrived := 1 - float64(k.Lost)/max(float64(k.References)+float64(k.Lost), 1)
 	packets := 1 - float64(k.Missing)/max(float64(k.Packets)+float64(k.Missing), 1)
-	return max(packets-arrived, r.quality.late*(arrived-packets)) / max(arrived, packets, math.SmallestNonzeroFloat64)
+	return max(packets-arrived, math.Ceil(min(r.quality.late, 1))*(arrived-packets)) / max(arrived, packets, math.SmallestNonzeroFloat64)
 }
 
 // All iterates over the flows that Estimate answers, in any order. Do not change the receiver meanwhile.
@@ -148,8 +148,9 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	if doubts(f.doubtful&allDoubts) == untested { // their references are as good as those that follow
 		far = off
 	}
-	// Stamps may all be off alike, by half of their grain, or each by itself, and packets held up alike.
-	alike := (q.slack-tolerance)/2 + q.behind/max(float64(r.total.count()), 1)
+	// Stamps may all be off alike, by half of their grain, or each by itself, and so may packets behind references. Errors
+	// of k stretches that are alike are k of one, of which 2√k, two deviations, are in the interval: all of a few.
+	alike := (q.slack-tolerance)/2 + q.late + q.behind/max(float64(r.total.count()), 1)*max(1-2/math.Sqrt(stretches), 0)
 	// Packets on both sides of a lost reference, and those that none shows, may be further off than what is known.
 	thin := q.missed() + max(q.missed(), r.unseen())
 	res.bias = doubtful*far + thin*off + alike + 0x1p-51*math.Abs(res.Mean)

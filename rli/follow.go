@@ -103,13 +103,11 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 	return own, right, named
 }
 
-// pauses takes in how long after its packet a reference was sent, for as many packets as it stands for. If software
-// pauses there, it also pauses between other packets' stamps and their departure. Where the packet is not known, the
-// reference may have seen a queue that emptied meanwhile. Packets that come meanwhile wait at the sender, and those
-// behind them find another queue than the packets that references name, by up to the pause.
+// pauses takes in how long after its packet a reference was sent, and that so many packets were since the one before.
+// Software that pauses there also pauses between other stamps and departures. If the packet is not known, the queue may
+// have emptied meanwhile. Packets that the pause holds up find another queue than those that references name.
 func (r *Receiver) pauses(p *ReferencePacket, received int64, named bool, packets uint32) {
 	after := float64(p.After)
-	r.quality.late = max(r.quality.late, min(after, 1))
 	r.after.add(after)
 	r.pause.add(math.Abs(after - r.after.mean))
 	r.beyond.add(float64(received - p.Sent - r.order.extent().low))
@@ -121,16 +119,17 @@ func (r *Receiver) pauses(p *ReferencePacket, received int64, named bool, packet
 	}
 	held, most := r.held(), longestPause*r.beyond.mean
 	share := min(held/max(r.apart.mean, 1), 1) // of packets
-	r.quality.behind += float64(packets) * share * held
+	if r.apart.n >= acquainted {
+		r.quality.late = max(r.quality.late, share*held)
+	}
 	if r.pause.mean > most || !named && r.perByte == 0 && after > most || share > mostDoubtful && share*held > most {
 		r.doubts |= unsteady
 	}
 }
 
-// held returns for how long the sender holds packets up at a reference: until it is sent, and perhaps longer. If so,
-// the first packet departs later behind a reference than the second behind the first, by D on average: a pause of P
-// shows as far as it is longer than the time until the queue is empty and a packet comes. If that is exponential with
-// the mean m, D = P − m(1 − exp(−P/m)), so P < D + √(2mD).
+// held returns for how long the sender holds packets up at a reference: until it is sent, and perhaps longer. If so, the
+// first packet departs later behind it than the second behind the first, by D on average: as far as a pause of P is longer
+// than the queue and the next packet take. If that has the mean m, exponential, D = P − m(1 − exp(−P/m)): P < D + √(2mD).
 func (r *Receiver) held() float64 {
 	held, d, chance := r.after.mean, r.gaps.Mean(), math.Sqrt(r.gaps.PopulationVariance()/float64(r.gaps.N()))
 	if r.gaps.N() >= acquainted && d > pauseErrors*chance {

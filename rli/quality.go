@@ -20,11 +20,11 @@ type quality struct {
 	common     float64 // their products
 	commonest  float64 // squares of these
 	gone       float64 // references lost while no packet was
-	behind     float64 // ns that packets may have waited for references ahead, or for their sender there
+	behind     float64 // ns that packets may have waited for references ahead, beyond estimates
 	// The largest there were:
 	span  float64 // ns between the shortest delay of a reference and the longest
 	slack float64 // ns that stamps may be off
-	late  float64 // 1 if a reference was sent some time after its packet, or 0
+	late  float64 // ns that the mean may be off since the sender pauses at references
 }
 
 const (

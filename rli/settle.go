@@ -125,7 +125,7 @@ func (r *Receiver) settlePeriod(packets []held, p *period, from, to end, base fl
 	own, behind := r.own(), 0.0
 	r.compare(&course, packets, p, own)
 	if from.known && !to.known {
-		behind = own * own / 12 // they waited for the reference, or for part of it
+		behind = own * own / 4 // they waited for the reference, or for part of it
 		r.quality.behind += own / 2 * float64(len(packets))
 	}
 	for i := range packets {
