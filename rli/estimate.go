@@ -70,7 +70,7 @@ func (r *Receiver) Total() (Result, error) {
 	res, err := r.result(&r.total, r.counts.Unestimated)
 	if q := &r.quality; err == nil && res.error < math.Inf(1) { // references are a sample of all packets
 		all := max(q.packets, 1)
-		res.bias += math.Abs(q.lean) / all
+		res.bias += (math.Abs(q.lean) + 2*q.behind/math.Sqrt(float64(max(r.total.stretches(), 1)))) / all // all held up
 		res.error = math.Sqrt(q.squares/all/all + q.stamps()/float64(res.N))
 	}
 	return res, err
