@@ -14,16 +14,11 @@ import (
 //	yᵢ = (Xᵢ − nᵢD)²/nᵢ
 //	σ² = Σ wᵢyᵢ / Σ wᵢ(1 − nᵢ/Σnⱼ)
 //
-// are unbiased for given counts and weights. The variance of yᵢ is σ⁴(2 + κ/nᵢ), with κ the excess kurtosis of
-// the delays, so the best weights are 1/(2 + κ/nᵢ): equal weights for light tails, and weights by count for
-// heavy tails, about which a cell of one packet says little. The cells themselves give an estimate of κ, from
-// classes of similar counts.
-//
-// LDA's eq. (5) squares signed sums instead, which carry the spread of the counts, times D, as well as that of
-// the delays. The zero value is empty and ready to use.
+// are unbiased for given counts and weights. The best weights are 1/(2 + κ/nᵢ), with κ the excess kurtosis of
+// the delays, of which classes of cells of similar counts give an estimate: METHODS.md, section 1.
 //
 // A clock's offset shifts the mean and does not change the variance. Delays that depend on one another within a
-// cell break the assumption. Cells are not safe for concurrent use.
+// cell break the assumption. The zero value is empty and ready to use. Cells are not safe for concurrent use.
 type Cells struct {
 	classes [cellClasses]cellClass
 }
@@ -87,12 +82,6 @@ func (c *Cells) Mean() float64 {
 // DegreesOfFreedom returns the number of cells beyond the first. If it is 0, the deviation is unknown.
 func (c *Cells) DegreesOfFreedom() uint64 { return max(c.Cells(), 1) - 1 }
 
-// A cellFit is what the cells reveal about the variance.
-type cellFit struct {
-	variance float64 // σ²
-	kurtosis float64 // κ, at least 0
-}
-
 // kurtosisRounds is how often weights and kurtosis are fitted to each other.
 const kurtosisRounds = 3
 
@@ -123,8 +112,8 @@ func (c *Cells) squares() (squares [cellClasses]cellSquares) {
 	return squares
 }
 
-// fit estimates the variance. There is at least one degree of freedom.
-func (c *Cells) fit() cellFit {
+// fit estimates the variance σ² and the kurtosis κ, which is at least 0. There is at least one degree of freedom.
+func (c *Cells) fit() (variance, kurtosis float64) {
 	squares, total := c.squares(), float64(c.N())
 	weigh := func(of func(k *cellClass) weight) float64 {
 		var sum, by float64
@@ -137,21 +126,21 @@ func (c *Cells) fit() cellFit {
 		}
 		return max(sum/by, 0)
 	}
-	f := cellFit{variance: weigh(func(*cellClass) weight { return weight{slope: 1} })}
+	variance = weigh(func(*cellClass) weight { return weight{slope: 1} })
 	for range kurtosisRounds {
-		f.kurtosis = 0
+		kurtosis = 0
 		for i := range c.classes {
-			if k := &c.classes[i]; k.cells >= 2 && f.variance > 0 {
+			if k := &c.classes[i]; k.cells >= 2 && variance > 0 {
 				// The kurtosis that this class is nearly sure of: less twice its standard error if tails are
 				// light.
 				m := float64(k.cells)
-				excess := squares[i].quartic/(f.variance*f.variance) - 3*m - 2*math.Sqrt(96*m)
-				f.kurtosis = max(f.kurtosis, excess/k.inverse)
+				excess := squares[i].quartic/(variance*variance) - 3*m - 2*math.Sqrt(96*m)
+				kurtosis = max(kurtosis, excess/k.inverse)
 			}
 		}
-		f.variance = weigh(func(k *cellClass) weight { return k.weight(f.kurtosis) })
+		variance = weigh(func(k *cellClass) weight { return k.weight(kurtosis) })
 	}
-	return f
+	return variance, kurtosis
 }
 
 // Variance returns the unbiased estimate of the variance of the delay of a
@@ -160,7 +149,8 @@ func (c *Cells) Variance() float64 {
 	if c.DegreesOfFreedom() == 0 {
 		return 0
 	}
-	return c.fit().variance
+	variance, _ := c.fit()
+	return variance
 }
 
 // StdDev returns the square root of [Cells.Variance].
@@ -187,24 +177,25 @@ func (c *Cells) EffectiveDegrees(share float64) uint64 {
 	if most == 0 {
 		return 0
 	}
-	var by, variance, squares, own float64 // Σw, and Σw²y², Σw² and Σw²/n
-	f, of := c.fit(), c.squares()
+	var by, spread, squares, own float64 // Σw, and Σw²y², Σw² and Σw²/n
+	variance, kurtosis := c.fit()
+	of := c.squares()
 	for i := range c.classes {
 		if k := &c.classes[i]; k.cells > 0 {
 			m := float64(k.cells)
-			w := 1 / (2 + f.kurtosis*k.inverse/m)
+			w := 1 / (2 + kurtosis*k.inverse/m)
 			by += w * m
-			variance += w * w * max(of[i].quartic-of[i].plain*of[i].plain/m, 0)
+			spread += w * w * max(of[i].quartic-of[i].plain*of[i].plain/m, 0)
 			squares += w * w * m
 			own += w * w * k.inverse
 		}
 	}
 	all := float64(c.Cells())
-	variance = max(variance/(f.variance*f.variance)*all/max(all-1, 1), 2*squares) // of the weighted squares, in σ⁴
+	spread = max(spread/(variance*variance)*all/max(all-1, 1), 2*squares) // of the weighted squares, in σ⁴
 	// A packet's own square counts by w/n. If all counted alike and the cells held all, their sum would be known. What
 	// is not their own are the products of two packets.
-	variance -= (variance - 2*(squares-own)) * min(max(share, 0), 1) * by * by / (float64(c.N()) * own)
-	if d := 2 * by * by / variance; d >= 0 && d < float64(most) {
+	spread -= (spread - 2*(squares-own)) * min(max(share, 0), 1) * by * by / (float64(c.N()) * own)
+	if d := 2 * by * by / spread; d >= 0 && d < float64(most) {
 		return max(1, uint64(d))
 	}
 	return most

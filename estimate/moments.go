@@ -21,9 +21,6 @@ func (m *Moments) Add(x float64) {
 // absorb adds count samples with one value, whose sum exceeds count times the
 // current mean by excess (West, 1979, with the count as the weight).
 func (m *Moments) absorb(excess float64, count uint64) {
-	if count == 0 {
-		return
-	}
 	before := float64(m.n)
 	m.n += count
 	after := float64(m.n)
@@ -34,10 +31,6 @@ func (m *Moments) absorb(excess float64, count uint64) {
 // Merge adds all samples of b.
 func (m *Moments) Merge(b Moments) {
 	if b.n == 0 {
-		return
-	}
-	if m.n == 0 {
-		*m = b
 		return
 	}
 	mine, theirs := float64(m.n), float64(b.n)

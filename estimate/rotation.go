@@ -26,8 +26,9 @@ var (
 // call Release. They never wait for each other. The zero value panics.
 type Rotation[S resetter] struct {
 	synopses [2]S
-	states   [2]atomic.Uint32
-	active   uint32 // index of the one being updated
+	active   int               // which of them is being updated
+	free     atomic.Bool       // the other one is empty
+	out      atomic.Pointer[S] // or with a reader; if neither, it is being emptied
 }
 
 // A resetter is a synopsis that can be emptied.
@@ -35,15 +36,6 @@ type resetter interface {
 	comparable
 	Reset()
 }
-
-// States of a synopsis. Only the writer makes one active or hands it out, and
-// only a Release that finds it handed out empties it.
-const (
-	empty uint32 = iota
-	active
-	out
-	emptying
-)
 
 // NewRotation returns a Rotation of two synopses, each by create with the config, or create's error.
 func NewRotation[S resetter, C any](create func(C) (S, error), config C) (*Rotation[S], error) {
@@ -55,7 +47,7 @@ func NewRotation[S resetter, C any](create func(C) (S, error), config C) (*Rotat
 		}
 		r.synopses[i] = s
 	}
-	r.states[r.active].Store(active)
+	r.free.Store(true)
 	return r, nil
 }
 
@@ -73,26 +65,22 @@ func (r *Rotation[S]) Active() S {
 // error is [ErrBusy] and the present interval continues.
 func (r *Rotation[S]) Rotate() (S, error) {
 	r.Active() // panics, if it is the zero value
-	next := 1 - r.active
-	if !r.states[next].CompareAndSwap(empty, active) {
-		var none S
-		return none, ErrBusy
+	if !r.free.CompareAndSwap(true, false) {
+		return *new(S), ErrBusy
 	}
-	done := r.active
-	r.active = next
-	r.states[done].Store(out)
-	return r.synopses[done], nil
+	done := &r.synopses[r.active]
+	r.active = 1 - r.active
+	r.out.Store(done)
+	return *done, nil
 }
 
 // Release empties a synopsis that Rotate returned and gives it back. For
 // anything else it does nothing and returns [ErrRelease].
 func (r *Rotation[S]) Release(s S) error {
-	for i := range r.synopses {
-		if r.synopses[i] == s && r.states[i].CompareAndSwap(out, emptying) {
-			s.Reset()
-			r.states[i].Store(empty)
-			return nil
-		}
+	if done := r.out.Load(); done == nil || *done != s || !r.out.CompareAndSwap(done, nil) {
+		return ErrRelease
 	}
-	return ErrRelease
+	s.Reset()
+	r.free.Store(true)
+	return nil
 }

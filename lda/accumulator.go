@@ -41,7 +41,7 @@ type Accumulator struct {
 	underWay bool // packets were on their way when it began
 
 	from int      // the cut after which what is not in whole begins
-	ends []ending // of reports that wait, the oldest first
+	ends []ending // of reports that wait, the oldest first, and of the present one
 
 	whole        transit   // up to cut from
 	kept         reservoir // of its packets that were alone
@@ -54,7 +54,6 @@ type Accumulator struct {
 	degrees      uint64         // of freedom of its deviation
 	calm         estimate.Delay // of all but the farthest,
 	calmDegrees  uint64         // and those of its deviation
-	counts       counted        // since the last end
 	pairs        pairs
 	unlike       unsettled // at the end of the report
 	before       unsettled // and at its beginning
@@ -74,7 +73,7 @@ const fadingOnWay = 0.97
 
 // An ending is where a report ends, and what it counted.
 type ending struct {
-	to     int // its last cut, or 0 if it is in whole
+	to     int // its last cut, or 0 if it is in whole, or the present one
 	counts counted
 }
 
@@ -106,7 +105,7 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	a := &Accumulator{config: c}
+	a := &Accumulator{config: c, ends: make([]ending, 1)}
 	var groups []int
 	for _, b := range c.Banks[:c.banks()] {
 		groups = append(groups, b.Rows)
@@ -134,7 +133,7 @@ func (a *Accumulator) Gap() {
 
 // through returns the last cut of the report so far.
 func (a *Accumulator) through() int {
-	if len(a.ends) > 0 {
+	if len(a.ends) > 1 {
 		return a.ends[0].to
 	}
 	return a.areas.Cuts()
@@ -167,9 +166,9 @@ func (a *Accumulator) Add(start, end int64, up, down *Aggregator) error {
 	a.end, a.started, a.current = end, true, false
 	a.cut(start, up, down)
 	a.areas.Next(end)
-	if len(a.ends) == 0 {
+	if len(a.ends) == 1 {
 		// What is settled goes into the whole, from which nothing is taken out, so that memory stays fixed.
-		if n := a.areas.Cuts() - a.Settling(); n-a.from >= foldedCuts && a.counts.cells+16*(n-a.from) >= mostKept {
+		if n := a.areas.Cuts() - a.Settling(); n-a.from >= foldedCuts && a.ends[0].counts.cells+16*(n-a.from) >= mostKept {
 			a.fold(n)
 		}
 	}
@@ -181,7 +180,7 @@ const foldedCuts, mostKept = 32, 1 << 15
 
 // cut compares the cells at the end of an interval.
 func (a *Accumulator) cut(start int64, up, down *Aggregator) {
-	counts, cells, width := &a.counts, pairing{up: up, down: down}, int(a.config.SumBits)
+	counts, cells, width := &a.ends[len(a.ends)-1].counts, pairing{up: up, down: down}, int(a.config.SumBits)
 	when := interval{uint64(start) + uint64(a.end-start)/2, float64(a.end - start), math.Ldexp(1, width-1), width}
 	counts.length += when.length
 	counts.Sent += up.unsampledCount()
@@ -259,14 +258,14 @@ func (a *Accumulator) TakeOut(lost []areas.Lost) {
 // to later reports, but tell what this one waits for. Estimate, Quantile and Reset refer to the oldest
 // report that has ended.
 func (a *Accumulator) End() {
-	a.ends = append(a.ends, ending{a.areas.Cuts(), a.counts})
-	a.counts, a.current = counted{}, false
+	a.ends[len(a.ends)-1].to = a.areas.Cuts()
+	a.ends, a.current = append(a.ends, ending{}), false
 	a.pairs.fade()
 }
 
 // Settled reports whether a report has ended that is as good as it will be.
 func (a *Accumulator) Settled() bool {
-	return len(a.ends) > 0 && (a.ends[0].to == 0 || a.areas.Cuts()-a.ends[0].to >= a.Settling())
+	return len(a.ends) > 1 && (a.ends[0].to == 0 || a.areas.Cuts()-a.ends[0].to >= a.Settling())
 }
 
 // Reset forgets the report. If none has ended, the next one begins now.
@@ -276,25 +275,16 @@ func (a *Accumulator) Reset() {
 		a.areas.Settle(to)
 		a.from = to
 	}
-	a.before = a.unlike
-	if len(a.ends) > 0 {
-		a.ends = append(a.ends[:0], a.ends[1:]...)
-	} else {
-		a.counts = counted{}
-		a.pairs.fade()
+	if len(a.ends) == 1 {
+		a.End()
 	}
-	a.current = false
-	a.whole = transit{}
+	a.ends = append(a.ends[:0], a.ends[1:]...)
+	a.before, a.current, a.whole = a.unlike, false, transit{}
 	a.kept.reset()
 }
 
 // report returns the counts of the report.
-func (a *Accumulator) report() *counted {
-	if len(a.ends) > 0 {
-		return &a.ends[0].counts
-	}
-	return &a.counts
-}
+func (a *Accumulator) report() *counted { return &a.ends[0].counts }
 
 // fold adds what is known up to a cut to the whole.
 func (a *Accumulator) fold(to int) {

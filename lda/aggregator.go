@@ -46,14 +46,7 @@ func New(c Config) (*Aggregator, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	a := &Aggregator{cells: make([]cell, c.allCells())}
-	a.configure(c)
-	return a, nil
-}
-
-// configure sets a valid Config with as many cells as there are.
-func (a *Aggregator) configure(c Config) {
-	a.config = c
+	a := &Aggregator{cells: make([]cell, c.allCells()), config: c}
 	for length := range a.spans.base {
 		base, rows := c.cells(), unsampled
 		for j, b := range c.Banks[:c.banks()] {
@@ -63,6 +56,7 @@ func (a *Aggregator) configure(c Config) {
 		}
 		a.spans.base[length], a.spans.mask[length] = uint64(base), uint64(rows-1)
 	}
+	return a, nil
 }
 
 // Config returns the configuration that the aggregator was made with.
@@ -112,21 +106,21 @@ func (a *Aggregator) Merge(b *Aggregator) error {
 		return err
 	}
 	a.shifted += b.shifted
-	if a.which != nil && b.which != nil {
+	for i := range a.which {
+		a.which[i] |= b.some(i)
+	}
+	if b.which != nil {
 		b.each(b.cells, func(i int, d *cell) {
 			a.cells[i].sum += d.sum
 			a.cells[i].tally += d.tally
-			a.which[i/packedBlock] |= 1 << (63 - i%packedBlock)
 		})
 		return nil
 	}
 	into, from := a.cells, b.cells[:len(a.cells)]
 	for i := range into {
-		c, d := &into[i], &from[i]
-		c.sum += d.sum
-		c.tally += d.tally
+		into[i].sum += from[i].sum
+		into[i].tally += from[i].tally
 	}
-	a.touch()
 	return nil
 }
 
@@ -172,10 +166,9 @@ func (a *Aggregator) each(cells []cell, f func(i int, c *cell)) {
 func (a *Aggregator) sampled() []cell { return a.cells[:len(a.cells)-unsampled] }
 
 // unsampledCount returns how many packets no bank sampled.
-func (a *Aggregator) unsampledCount() uint64 {
-	var n uint64
-	for _, c := range a.cells[len(a.cells)-unsampled:] {
-		n += c.tally & (1<<32 - 1)
+func (a *Aggregator) unsampledCount() (n uint64) {
+	for i := len(a.cells) - unsampled; i < len(a.cells); i++ {
+		n += uint64(a.cells[i].count())
 	}
 	return n
 }

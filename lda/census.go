@@ -163,15 +163,12 @@ func (p *pairs) atMost() float64 {
 	return each.most(2)
 }
 
-// see counts the packets of a cell if it is overfull, and reports whether it is. All copies of a packet fall into one
-// cell; if they are many, the cell holds more packets than chance puts there, which it does once in a million times.
-// It takes no key to repeat a packet, and honest senders do: keep-alives, probes, tunnels that are not looked into.
+// see counts the packets of a cell if it is overfull, and reports whether it is. It takes no key to repeat a packet, and
+// honest senders do: keep-alives, probes, tunnels that are not looked into.
 //
 // If no copy is lost, their delays add up exactly and have their full weight in the mean. Their deviation is
 // not known, and is taken to be that of the other packets. If a copy is lost, nothing is known of its cell
-// except how many packets it holds: the mean is of the others, and the intervals allow for what the copies may
-// add. Groups of copies too small to overfill a cell show by their effects on other counts, and widen the
-// intervals, too.
+// except how many packets it holds: the mean is of the others, and the intervals allow for what the copies may add.
 func (r *Result) see(p *pairing, bank, i int) bool {
 	if !p.overfull(bank, i) {
 		return false

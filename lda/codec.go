@@ -9,18 +9,7 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// The encoding, big-endian, between the head and the CRC-32C of package wire:
-//
-//	identity        8 bytes
-//	sum bits        1
-//	digest bits     1
-//	banks           1
-//	for each bank:  log2 of the rows 1, shift 1
-//	unsampled       8, count of packets
-//	for each cell:  count 4 · digest ⌈digest bits/8⌉ · sum ⌈sum bits/8⌉
-//
-// With the default widths a cell thus takes the paper's 72 bits (section V).
-// Bits above a field's width are zero.
+// SPEC.md, section 2.3, has the fields of the encoding, and section 2.4 those of the packed form.
 const (
 	magic   = "HLDA"
 	version = 2
@@ -28,10 +17,8 @@ const (
 
 // EncodedSize returns the number of bytes in the encoding of an aggregator.
 func (c *Config) EncodedSize() int {
-	return wire.Overhead + c.headSize() + c.cells()*c.cellSize()
+	return wire.Overhead + 8 + 3 + 2*c.banks() + 8 + c.cells()*c.cellSize()
 }
-
-func (c *Config) headSize() int { return 8 + 3 + 2*c.banks() + 8 }
 
 func (c *Config) cellSize() int { return 4 + wire.BytesOf(c.DigestBits) + wire.BytesOf(c.SumBits) }
 

@@ -13,15 +13,7 @@ import (
 )
 
 // The packed form is for many short intervals: a cell without packets takes one bit, and a cell with one packet
-// some seven bytes. It has no checksum; whatever carries it has one. It ends in cells, in blocks of 64, the last one
-// perhaps shorter. Big-endian:
-//
-//	head     Config as in the encoding, from the identity to the last bank's shift;
-//	         about 8, a time near those of the packets; unsampled 8
-//	block    which 8, a bit for each cell that is not empty, the first one highest;
-//	         unless that is 0: bits of counts 1, bits of sums 1, and for each such cell
-//	         count · digest · sum less count × about, zigzag, of the low sum bits;
-//	         filled up to a byte with zeros
+// some seven bytes. It has no checksum; whatever carries it has one.
 const packedFields = packedBlock * (32 + 32 + 64) / 8 // bytes at most
 
 // AppendPacked appends the packed form, for AddPacked, to dst. The closer about is to the timestamps, as the

@@ -12,13 +12,7 @@ import (
 // the cuts of the clock at which both points empty their cells.
 //
 // Call [Areas.Begin] and then, for each interval, [Areas.Cut] for all cells and [Areas.Next]. [Areas.Transit]
-// tells how long packets were on their way between two cuts.
-//
-// With cumulative sums of timestamps, and n packets outstanding in a cell at a cut at time c, received − sent
-// + n·c is the sum of the delays of all packets that arrived and the ages of all that are outstanding, so that
-// its difference between two cuts is the time that packets spent on their way in between. Only losses disturb
-// it, because a lost packet ages for ever. They show in levels, the number and the digest of what is
-// outstanding: METHODS.md, section 3, has the proofs.
+// tells how long packets were on their way between two cuts: METHODS.md, section 3, says how, and proves it.
 //
 // Cells are in groups. Within a group a hash chooses the cell of a packet, so cells of one group are exchangeable.
 //
@@ -258,8 +252,8 @@ func (a *Areas) Settling(most int) int {
 // Outstanding packets were sent and not received by then, and are not known to be lost.
 func (a *Areas) Losses(to int) (lost, extra, outstanding int) {
 	lost, extra, outstanding = a.count(to, nil)
-	for i := range a.taken {
-		if x := &a.taken[i]; !x.told && x.Cut <= to {
+	for _, x := range a.taken {
+		if !x.told && x.Cut <= to {
 			lost++
 		}
 	}
@@ -302,7 +296,7 @@ const longestKept = 600.0
 // next call of Losses begins there.
 func (a *Areas) Settle(to int) {
 	keep := to - a.before
-	for keep > 0 && float64(a.ends[to-a.before]-a.ends[keep]) < min(a.patience, longestKept*a.step) {
+	for keep > 0 && a.between(keep, to-a.before) < min(a.patience, longestKept*a.step) {
 		keep--
 	}
 	if a.named {
@@ -313,12 +307,15 @@ func (a *Areas) Settle(to int) {
 		a.advance(c, keep)
 	})
 	a.told += lost - extra
-	a.fade(keep, float64(a.ends[keep]-a.ends[0]))
+	a.fade(keep, a.between(0, keep))
 	a.keep(keep)
 	if a.seen >= 0 {
 		a.negative = a.seen
 	}
-	a.forgetTaken(to)
+	for i := range a.taken { // what was lost up to cut to has been told
+		a.taken[i].told = a.taken[i].told || a.taken[i].Cut <= to
+	}
+	a.taken = slices.DeleteFunc(a.taken, func(x taken) bool { return x.Cut <= a.before })
 }
 
 // keep forgets what passed before cut oldest.
@@ -471,8 +468,9 @@ func (a *Areas) groupOf(cell int) (g uint8) {
 	return g
 }
 
-// length returns the time from the cut before k to k.
-func (a *Areas) length(k int) float64 { return float64(a.ends[k] - a.ends[k-1]) }
+// between returns the time from one cut to another, and length that from the cut before k to k.
+func (a *Areas) between(from, to int) float64 { return float64(a.ends[to] - a.ends[from]) }
+func (a *Areas) length(k int) float64         { return a.between(k-1, k) }
 
 // early reports whether packets of before the beginning may be on their way at cut k.
 func (a *Areas) early(k int) bool {
@@ -480,7 +478,7 @@ func (a *Areas) early(k int) bool {
 }
 
 // old reports whether cut k is at least a patience before the latest cut.
-func (a *Areas) old(k int) bool { return float64(a.ends[a.latest()]-a.ends[k]) >= a.patience }
+func (a *Areas) old(k int) bool { return a.between(k, a.latest()) >= a.patience }
 
 // size returns the number of cells of a group.
 func (a *Areas) size(group int) int { return a.groups[group+1] - a.groups[group] }

@@ -162,7 +162,7 @@ func TestAreasUnderLoss(t *testing.T) {
 			width.Add(half / want)
 			rate.Add(a.losses.rate(len(a.ends) - 1 - wait))
 			r := &a.window.groups[0]
-			plain.Add((r.area-r.by*r.stands.a)/r.exact/want - 1)
+			plain.Add((r.area-r.by*r.stands.all.a)/r.exact/want - 1)
 		}
 		n, error := float64(all[0]), bias.StdDev()/math.Sqrt(float64(all[0]))
 		t.Logf("%+v: %v, bias %+.2f %%, without weights %+.2f %%, each ± %.2f %%, half-width %.2f %%",

@@ -10,8 +10,7 @@ type chances struct {
 
 // weight returns for how many a span between two cuts stands that is known to be exact: one over the chance
 // that of all packets of its cell none was lost in it, nor for so long before and after it that the cell had
-// one level for a patience. Which packets are lost does not depend on those that come, and so not on how many
-// the span has, but on how long it is.
+// one level for a patience.
 func (l *losses) weight(group, from, to int) float64 {
 	kept := l.chances(group, from, to)
 	if kept.weight == 0 {
@@ -87,7 +86,7 @@ func (l *losses) free(group, from, to int) float64 {
 	if l.share == 0 {
 		return 1
 	}
-	return l.freeFor(group, from, to, float64(l.areas.ends[to]-l.areas.ends[from])/max(l.areas.step, 1))
+	return l.freeFor(group, from, to, l.areas.between(from, to)/max(l.areas.step, 1))
 }
 
 // freeFor is free of cuts at a distance: the time without loss before them and the time after are long enough

@@ -80,25 +80,13 @@ func (s *sentGroup) doubt(even float64) (variance float64) {
 func (d *delays) count(a *Areas, from, to int, most float64) {
 	cuts := len(a.ends)
 	*d = delays{areas: a, from: from, to: to, stays: moment{1, 1, 1}, left: d.left, sent: zeros(d.sent, cuts)}
-	a.calmly(from, to, func(_, _ int, all []calmEvent) {
-		time, packets := 0.0, uint64(0) // not in memory
-		for i := range all {
-			time += all[i].area
-			packets += uint64(all[i].packets)
-		}
-		d.time, d.packets = d.time+time, d.packets+float64(packets)
-	})
+	d.packets, d.time = a.window.calmly.packets, a.window.calmly.time
 	for i := range a.alone {
 		d.stays.add(a.alone[i].Weight, min(1, math.Abs(float64(a.alone[i].Delay))/a.step))
 	}
 	for i := 0; i < len(a.cells) && d.doubt <= most; i++ {
 		d.cell(&a.cells[i])
 	}
-}
-
-// find returns which of those left have a tally, or -1.
-func (d *delays) find(tally uint64) int {
-	return slices.IndexFunc(d.left, func(l leftPackets) bool { return l.tally == tally && tally != 0 })
 }
 
 // inside reports whether an interval is in the window.
@@ -147,7 +135,7 @@ func (d *delays) part(c *areaCell, from, first, next int, level uint64) {
 	for k := first; k < next; k++ {
 		e := &a.passed[k]
 		cut, on := int(e.cut)-a.before, outstanding((e.level-level)&a.mask)
-		d.time += float64(was) * float64(a.ends[min(max(cut-1, d.from), d.to)]-a.ends[min(max(at, d.from), d.to)])
+		d.time += float64(was) * a.between(min(max(at, d.from), d.to), min(max(cut-1, d.from), d.to))
 		for i, end := range [2]int{d.from, d.to} {
 			crosses[i] = crosses[i] || was != 0 && at <= end && end < cut
 		}
@@ -159,8 +147,7 @@ func (d *delays) part(c *areaCell, from, first, next int, level uint64) {
 	for i, cut := range [2]int{d.from, d.to} {
 		if crosses[i] {
 			x := &a.span
-			*x = span{from: from, to: at, level: level,
-				area: x.area, in: x.in, out: x.out, after: x.after, on: x.on, most: x.most, levels: x.levels, extra: x.extra}
+			x.from, x.to, x.level, x.before, x.alike = from, at, level, 0, false
 			a.fill(c, first, true, level)
 			d.ends[i].bound(a.bounds(x, cut), 1)
 		}
@@ -179,7 +166,8 @@ func (d *delays) add(e *areaEvent, cut, on, was int) {
 func (d *delays) move(e *areaEvent, cut int, moved uint64) {
 	a, inside, rose := d.areas, d.inside(cut), outstanding(moved)
 	fell, more, ages := max(0, -rose), 0.0, 0.0
-	if at := d.find(-moved & a.mask); at >= 0 {
+	missing := func(l leftPackets) bool { return l.tally == -moved&a.mask && l.tally != 0 }
+	if at := slices.IndexFunc(d.left, missing); at >= 0 {
 		ages = d.come(&d.left[at], d.left[at].packets, cut)
 		d.left = slices.Delete(d.left, at, at+1)
 	} else {
@@ -225,7 +213,7 @@ func (d *delays) stay(e *areaEvent, cut, rose int) (more float64) {
 }
 
 // since returns how long after the oldest cut another one is.
-func (d *delays) since(cut int) float64 { return float64(d.areas.ends[cut] - d.areas.ends[0]) }
+func (d *delays) since(cut int) float64 { return d.areas.between(0, cut) }
 
 // come takes some of those left, which came in an interval, and returns their ages when it began.
 func (d *delays) come(l *leftPackets, n float64, cut int) float64 {

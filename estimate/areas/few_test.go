@@ -98,7 +98,7 @@ func TestWeightsAllowForWaiting(t *testing.T) {
 	a.Transit(from, to, nil)
 	for i := range got {
 		r, of := &a.pool(from, to).groups[0], &a.losses.groups[0]
-		got[i] = (r.area - r.by*r.stands.a + r.stands.a) / (r.exact + r.stands.n) / truth.Of(packets, from*areaLength, to*areaLength).PerPacket()
+		got[i] = (r.area - (r.by-1)*r.stands.all.a) / (r.exact + r.stands.all.n) / truth.Of(packets, from*areaLength, to*areaLength).PerPacket()
 		of.wait, of.waits, of.chances = 0, 0, make([]chances, len(of.chances))
 	}
 	if math.Abs(got[0]-1) > error || got[1] < 1+error {

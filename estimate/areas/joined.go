@@ -14,8 +14,7 @@ type joined struct {
 	apart    float64 // by how much longer than an interval the times are in which they may have come
 	within   float64 // intervals in which they came, times weights
 	all      float64 // packets
-	late     float64 // packets that came late
-	back     float64 // those that may have, of which it is not known
+	back     float64 // those that may have been taken for lost, of which it is not known
 	hidden   float64 // time that those take from areas which do not show, as always more are on their way,
 	lately   float64 // and how many of these came in the window
 }
@@ -40,7 +39,7 @@ func (j *joined) hide(w *window, x *span, n float64) {
 	for k := x.from; k < begin; k++ {
 		before += float64(x.in[k-x.from])
 	}
-	time, of := float64(w.areas.ends[end]-w.areas.ends[begin]), max(1, x.before+float64(x.received))
+	time, of := w.areas.between(begin, end), max(1, x.before+float64(x.received))
 	j.hidden += many * (before + n/2) / of * time
 	j.variance += many * (before + n/3) / of * sq(time)
 	j.lately += many * n / of
@@ -55,7 +54,7 @@ func (j *joined) add(w *window, x *span, back bool, weight float64) (extra float
 			continue
 		}
 		extra += n
-		length, time := a.length(k+1), float64(a.ends[k+1]-a.ends[x.from+x.opened])
+		length, time := a.length(k+1), a.between(x.from+x.opened, k+1)
 		j.variance += sq(n*weight*time) / 12 // those of one cell are mostly copies of one packet, and came together
 		j.apart += n * weight * (time - length) / 2
 		j.within += n * weight * length
@@ -65,7 +64,7 @@ func (j *joined) add(w *window, x *span, back bool, weight float64) (extra float
 	}
 	// A loss beside a copy hides, and ages.
 	begin, end := max(x.from, w.from), min(x.to, w.to)
-	j.variance += a.losses.share * float64(x.sent) * sq(weight*float64(a.ends[end]-a.ends[begin]))
+	j.variance += a.losses.share * float64(x.sent) * sq(weight*a.between(begin, end))
 	return extra
 }
 
@@ -107,30 +106,25 @@ func (w *window) phased() float64 {
 
 // takeAlike takes a span of packets that look alike, of which some may be lost: all that are outstanding until
 // it ends, and others do not stand for them. Of one that began under way nothing is known.
-func (r *groupWindow) takeAlike(w *window, x *span, n, area float64) {
-	a, lost := w.areas, 0.0
-	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
-		lost += max(0, float64(x.most[k-x.from])) * a.length(k+1)
-	}
-	if r.left += n; x.unknown {
-		r.unsure += sq(n*a.greatest) / 3
+func (w *window) takeAlike(x *span, n, area, lost float64) {
+	if w.left += n; x.unknown {
+		w.unsure += sq(n*w.areas.greatest) / 3
 		return
 	}
-	r.apart += n
-	r.alike.add(lost, area)
+	w.apart, w.aged, w.alike = w.apart+n, w.aged+lost, w.alike+area
 }
 
-// late takes packets that came, and had been taken for lost: all that came in the window of those of a span, or as many
+// takeLate takes packets that came, and had been taken for lost: all that came in the window of those of a span, or as many
 // as the rest of the span has no room for.
-func (r *groupWindow) late(w *window, x *span, came int) {
+func (w *window) takeLate(x *span, came int) {
 	least, most := float64(max(0, x.late-int(x.received)+came)), float64(min(x.late, came))
 	owed := x.owed / float64(x.late)
 	if !w.areas.losses.believed() {
-		r.unsure += sq(owed * most)
+		w.unsure += sq(owed * most)
 		return
 	}
-	r.owed += owed * (least + most) / 2
-	r.vague += owed * (most - least) / 2
-	r.unsure += most * sq(w.areas.step) / 3 // they were sent within a cut
-	r.joined.late += (least + most) / 2
+	w.owed += owed * (least + most) / 2
+	w.vague += owed * (most - least) / 2
+	w.unsure += most * sq(w.areas.step) / 3 // they were sent within a cut
+	w.late += (least + most) / 2
 }

@@ -26,7 +26,6 @@ type losses struct {
 	late       int     // spans in which packets came that had been taken for lost
 	latest     float64 // greatest delay of these
 	groups     []groupLosses
-	most       int        // the group that accounts for the greatest share of its packets
 	usual      []usualCut // by cut
 	after      []float64  // for freeFor
 }
@@ -63,7 +62,7 @@ func (l *losses) observe(a *Areas, from, to int) {
 	l.groups = resize(l.groups, len(a.groups)-1)
 	for g := range l.groups {
 		of := &l.groups[g]
-		of.covered, of.cuts, of.lengths, of.slow = 0, zeros(of.cuts, cuts), zeros(of.lengths, cuts), zeros(of.slow, cuts)
+		of.cuts, of.lengths, of.slow = zeros(of.cuts, cuts), zeros(of.lengths, cuts), zeros(of.slow, cuts)
 	}
 	a.calmly(0, a.latest(), l.calm)
 	a.walk(0, false, l.add)
@@ -73,9 +72,8 @@ func (l *losses) observe(a *Areas, from, to int) {
 	for i := range a.taken {
 		x := &a.taken[i]
 		c := &l.groups[a.groupOf(x.Cell)].cuts[x.Cut-a.before]
-		c.all += 1
-		c.known += 1
-		c.others += 1
+		c.send(1, true)
+		c.others++
 	}
 	if l.believed() {
 		l.longest = max(l.longest, l.latest)
@@ -90,25 +88,24 @@ func (l *losses) observe(a *Areas, from, to int) {
 // place finds when packets of spans were lost: in the first round evenly in these, in the second the likelier
 // in a cut the more other cells lost in it. Further ones would maximize the likelihood, but tell no more.
 func (l *losses) place() {
-	for g := range l.groups {
-		for k := range l.groups[g].cuts {
-			l.groups[g].cuts[k].lost = l.groups[g].cuts[k].others
+	for _, of := range l.groups {
+		for k := range of.cuts {
+			of.cuts[k].lost = of.cuts[k].others
 		}
 	}
 	visit := func(x *span) {
 		if !x.known || x.lost == 0 || x.late > 0 {
 			return
 		}
-		of := &l.groups[x.group]
-		chance := func(k int) float64 { return l.likely(x.from+1+k) * float64(x.out[k]) }
-		all := l.likely(0) * x.before
-		for k := range x.out {
-			all += chance(k)
+		cuts, before := l.groups[x.group].cuts, l.areas.rate(0)*x.before
+		all := before
+		for k, out := range x.out {
+			all += l.areas.rate(x.from+1+k) * float64(out)
 		}
 		each := float64(x.lost) / max(all, 1e-300)
-		of.cuts[0].lost += each * l.likely(0) * x.before
-		for k := range x.out {
-			of.cuts[x.from+1+k].lost += each * chance(k)
+		cuts[0].lost += each * before
+		for k, out := range x.out {
+			cuts[x.from+1+k].lost += each * (l.areas.rate(x.from+1+k) * float64(out))
 		}
 	}
 	for i := range l.areas.cells { // most settle at one level only, or not at all
@@ -118,14 +115,6 @@ func (l *losses) place() {
 	}
 	l.pool()
 	l.known()
-}
-
-// likely returns how likely it is that a packet of a cut is lost, in proportion.
-func (l *losses) likely(k int) float64 {
-	if l.share == 0 {
-		return 1
-	}
-	return l.rate(k)
 }
 
 // known adds up what is known of losses, and by how much they vary from cut to cut, now and lately.
@@ -229,12 +218,9 @@ func (l *losses) usually(cut int) float64 {
 
 // uneven returns the variance of the times that packets take between the cuts in which they came.
 func (l *losses) uneven(from, to int) float64 {
-	var m moment
+	m := moment{n: math.SmallestNonzeroFloat64} // so that no packets vary by 0
 	for k := from + 1; k <= to; k++ {
 		m.add(l.usual[k].packets, l.usually(k))
-	}
-	if m.n == 0 {
-		return 0
 	}
 	return m.spread()
 }
@@ -253,7 +239,7 @@ func (l *losses) took(delay float64) {
 
 // add takes a span.
 func (l *losses) add(x *span) {
-	cuts := l.groups[x.group].cuts
+	of := &l.groups[x.group]
 	if n := x.shown(); x.to > l.from && (!x.open || n > 0) {
 		j, came := &l.areas.joined[1], x.before+float64(x.received)
 		if j.add(joiners{came, n, 0, 0}, 1); !x.open {
@@ -267,34 +253,35 @@ func (l *losses) add(x *span) {
 	case x.alone():
 		l.took(float64(x.sum))
 	}
-	if x.exact && x.late == 0 && (x.to > x.from+1 || x.before > 0) {
-		l.groups[x.group].lengths[x.to-x.from]++
-		l.groups[x.group].slow[x.to-x.from] += l.slow(x)
-	}
-	if x.exact && x.late == 0 && !x.alone() {
-		l.longest = max(l.longest, l.areas.standing(x, l.longest))
-	}
 	if x.exact && x.late == 0 {
+		if x.to > x.from+1 || x.before > 0 {
+			of.lengths[x.to-x.from]++
+			of.slow[x.to-x.from] += l.slow(x)
+		}
+		if !x.alone() {
+			l.longest = l.areas.standing(x, l.longest)
+		}
 		mean := sum(x.area) / max(1, float64(x.received))
 		for k, in := range x.in {
 			l.usual[x.from+1+k].add(float64(in), mean*float64(in))
 		}
 	}
-	cuts[x.to].others -= float64(x.late)
-	cuts[x.to].unsettled-- // if it is open, nothing was sent since
-	if cuts[0].all += x.before; x.known {
-		cuts[0].known += x.before
-	}
-	if x.from == 0 && (x.before > 0 || x.young) {
-		cuts[0].unsettled++
+	of.cuts[x.to].others -= float64(x.late)
+	of.cuts[x.to].unsettled-- // if it is open, nothing was sent since
+	if of.cuts[0].send(x.before, x.known); x.from == 0 && (x.before > 0 || x.young) {
+		of.cuts[0].unsettled++
 	}
 	for k, out := range x.out {
-		c := &cuts[x.from+1+k]
+		c := &of.cuts[x.from+1+k]
 		c.unsettled++
-		c.all += float64(out)
-		if x.known {
-			c.known += float64(out)
-		}
+		c.send(float64(out), x.known)
+	}
+}
+
+// send adds packets that were sent, and may be accounted for.
+func (c *cutLosses) send(n float64, known bool) {
+	if c.all += n; known {
+		c.known += n
 	}
 }
 
@@ -316,7 +303,7 @@ const digestsTell = 24
 func (a *Areas) standing(x *span, least float64) float64 {
 	wide, last := a.mask>>(32+digestsTell) != 0, len(x.levels)-1
 	for i, level := range x.levels {
-		if float64(a.ends[x.from+1+last]-a.ends[x.from+1+i]) <= least {
+		if a.between(x.from+1+i, x.from+1+last) <= least {
 			break
 		}
 		equal := 0
@@ -324,7 +311,7 @@ func (a *Areas) standing(x *span, least float64) float64 {
 			if x.levels[j] == level {
 				equal++
 				if wide || equal > 2 && 2*equal > j-i {
-					least = max(least, float64(a.ends[x.from+1+j]-a.ends[x.from+1+i]))
+					least = max(least, a.between(x.from+1+i, x.from+1+j))
 				}
 			}
 		}
@@ -336,8 +323,7 @@ func (a *Areas) standing(x *span, least float64) float64 {
 // those that do are a choice.
 func (l *losses) pool() {
 	const enough = 100
-	best := -1.0
-	l.most = 0
+	best, most := -1.0, 0 // the group that accounts for the greatest share of its packets
 	for g := range l.groups {
 		of := &l.groups[g]
 		all, known := 0.0, 0.0
@@ -345,19 +331,15 @@ func (l *losses) pool() {
 			all += of.cuts[k].all
 			known += of.cuts[k].known
 		}
-		if all == 0 {
-			continue
-		}
-		of.covered = known / all
-		if of.covered > best && known > enough {
-			best, l.most = of.covered, g
+		if of.covered = known / max(all, 1); of.covered > best && known > enough {
+			best, most = of.covered, g
 		}
 	}
 	clear(l.sent)
 	clear(l.lost)
 	const mostOfAll = 0.8 // packets, for which a group accounts if its cells settle often
 	for g := range l.groups {
-		for k := 0; k < len(l.sent) && l.areas.old(k) && (l.groups[g].covered >= mostOfAll || g == l.most); k++ {
+		for k := 0; k < len(l.sent) && l.areas.old(k) && (l.groups[g].covered >= mostOfAll || g == most); k++ {
 			l.sent[k] += l.groups[g].cuts[k].known
 			l.lost[k] += l.groups[g].cuts[k].lost
 		}
@@ -404,9 +386,7 @@ const leastFree = 1.0 / (1 << 12)
 
 // coming returns how long packets that count as lost were on their way within the window if they still come.
 func (l *losses) coming() float64 {
-	ends := l.areas.ends
-	window := float64(ends[l.to] - ends[l.from])
-	late := float64(max(l.areas.told, 0)) * window
+	late := float64(max(l.areas.told, 0)) * l.areas.between(l.from, l.to)
 	for k := l.from + 1; k <= l.to; k++ {
 		age := l.age(k)
 		for g := range l.groups {
@@ -418,12 +398,10 @@ func (l *losses) coming() float64 {
 
 // age returns how long a packet lost in cut k ages within the window.
 func (l *losses) age(k int) float64 {
-	ends := l.areas.ends
-	age := float64(ends[l.to] - ends[max(k, l.from)])
 	if k > l.from {
-		age += l.areas.length(k) / 2
+		return l.areas.between(k, l.to) + l.areas.length(k)/2
 	}
-	return age
+	return l.areas.between(l.from, l.to)
 }
 
 func sq(x float64) float64 { return x * x }

@@ -37,24 +37,14 @@ func (e *endAges) bound(ages ageBounds, weight float64) {
 	e.bounds = plus(e.bounds, ages, 1)
 	e.others = plus(e.others, ages, others)
 	e.widths += sq(ages.Most - ages.Least)
-	e.like.add(others, ages.Packets, (ages.Least+ages.Most)/2)
-}
-
-// stands are what cells hold, each as often as it stands for others, and by the square of that.
-type stands struct{ all, squares share }
-
-// add adds a cell.
-func (s *stands) add(times, packets, ages float64) {
-	each := share{packets, ages, packets * packets, packets * ages, ages * ages}
-	s.all.weigh(times, &each)
-	s.squares.weigh(sq(times), &each)
+	e.like.add(others, shareOf(ages.Packets, (ages.Least+ages.Most)/2))
 }
 
 // doubt returns the variance of the ages of n others: as these vary, of which slow ones stand for more, but with that
 // of all packets at least, because few may be here.
 func (s *stands) doubt(n, spread float64) float64 {
-	by, age := n/s.all.n, s.all.a/s.all.n
-	return max(by*s.all.about(age)+by*by*s.squares.about(age), n*spread*(1+by*s.squares.nn/s.all.n))
+	by := n / s.all.n
+	return max(s.about(by, s.all.a/s.all.n), n*spread*(1+by*s.squares.nn/s.all.n))
 }
 
 // most returns how many packets others are at most, as far as chance tells.
@@ -65,13 +55,10 @@ func plus(b, o ageBounds, times float64) ageBounds {
 	return ageBounds{b.Packets + times*o.Packets, b.Least + times*o.Least, b.Most + times*o.Most}
 }
 
-// age estimates the ages of the packets on their way at both ends in one of three ways, the same at both, so
-// that what is not known of either end cancels out: by moments m of delays, as if traffic were the same all the
-// time, by packets that were alone, which stand for others, or by levels (METHODS.md, section 3).
-//
-// Where clocks make packets come before they are sent, the time until then takes the place of an age, and as
-// many of both as levels hide leave m₂/2 for each packet of a unit of time, with the variance m₃/3. But where
-// no delay is negative, the points cut at other times, and only levels tell. It returns the first moment.
+// age estimates the ages of the packets on their way at both ends, by one of three ways that METHODS.md describes, and
+// returns the first moment of delays. Where clocks make packets come before they are sent, the time until then takes
+// the place of an age, and as many of both as levels hide leave m₂/2 for each packet of a unit of time, with the
+// variance m₃/3. But where no delay is negative, the points cut at other times, and only levels tell.
 func (a *Areas) age(t *Transit) (first float64) {
 	mean := math.Abs(t.Mean)
 	first, second, third := a.moments(t)
@@ -91,7 +78,7 @@ func (a *Areas) age(t *Transit) (first float64) {
 			levels[i].Variance = mean * mean
 		}
 		if skewed {
-			rate := t.Received / float64(a.ends[a.losses.to]-a.ends[a.losses.from])
+			rate := t.Received / a.between(a.losses.from, a.losses.to)
 			end.Ages, end.Variance = rate*second/2, rate*third/3+sq(rate*second/2)*t.uneven
 			continue
 		}

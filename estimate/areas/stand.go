@@ -19,25 +19,26 @@ func (r *groupWindow) finish(l *losses, group int) {
 	if r.others == 0 || r.exact == 0 {
 		return
 	}
-	usual, known := r.area/r.exact, r.stands.n // packets that others are known to stand for
-	if known == 0 {                            // no loss is known: all are alike
-		r.stands.n, r.stands.a, r.change[1] = r.exact, r.area, r.change[0]
+	all := &r.stands.all
+	usual, known := r.area/r.exact, all.n // packets that others are known to stand for
+	if known == 0 {                       // no loss is known: all are alike
+		all.n, all.a, r.change[1] = r.exact, r.area, r.change[0]
 		copy(r.aside, r.way)
 	}
-	r.by = r.other / r.stands.n
+	r.by = r.other / all.n
 	r.received = r.exact + r.other
-	r.area += r.by * r.stands.a
+	r.area += r.by * all.a
 	for k := range r.way {
 		r.way[k] += r.by * r.aside[k]
 	}
 	const few = 30 // spans tell little of how many there were; the number of times x that one counts varies like x(x−1)
 	rate, most := r.area/r.received, max(r.by, (r.other+few)/(known+few))
-	r.variance = most*most*r.squares.about(rate) + most*r.stands.about(rate)
+	r.variance = r.stands.about(most, rate)
 	r.change[0] += r.by * r.change[1]
 	r.change[2] = most*most*r.change[2] + most*r.change[1]
 	// As many are unknown as others stand for, but for chance. If not, the surplus or shortage may add nothing
 	// or twice as much, and its packets differ as those of different cuts do.
-	unlike := math.Sqrt(max(0, sq(r.other-known)-r.squares.nn-r.stands.nn))
+	unlike := math.Sqrt(max(0, sq(r.other-known)-r.stands.squares.nn-all.nn))
 	r.variance += sq(unlike) * l.uneven(l.from, l.to)
 	r.variance += sq(r.area-usual*r.received) * (sq(l.doubt) + sq(unlike/max(known, 1))/3)
 	// Packets slower than all that were seen may have been in spans that are not known, whose areas bound these. None
@@ -45,7 +46,7 @@ func (r *groupWindow) finish(l *losses, group int) {
 	long := l.areas.greatest + l.areas.step
 	cuts := int(min(long/max(l.areas.step, 1), float64(l.areas.latest()-1)))
 	unseen := l.weight(group, max(0, l.to-cuts), max(l.to, cuts))
-	windows := min(lately, l.areas.watched/max(1, float64(l.areas.ends[l.to]-l.areas.ends[l.from])))
+	windows := min(lately, l.areas.watched/max(1, l.areas.between(l.from, l.to)))
 	r.variance += min(sq(l.areas.greatest)*unseen*(unseen-1)*min(1, 3/windows), sq(r.aged))
 }
 
@@ -117,7 +118,7 @@ func (r *groupWindow) outlast(l *losses, group int, part, aged, variance float64
 	if known == 0 {
 		return aged, variance
 	}
-	window, slow, still, sent, doubt := float64(l.areas.ends[l.to]-l.areas.ends[l.from]), 0.0, 0.0, 0.0, 0.0
+	window, slow, still, sent, doubt := l.areas.between(l.from, l.to), 0.0, 0.0, 0.0, 0.0
 	for k := range r.cuts {
 		c, length := &r.cuts[k], l.areas.length(l.from+1+k)
 		here := l.groups[group].cuts[l.from+1+k].all * part
@@ -141,14 +142,8 @@ func (r *groupWindow) outlast(l *losses, group int, part, aged, variance float64
 // A share is what cells hold: packets n and areas a.
 type share struct{ n, a, nn, na, aa float64 }
 
-// add adds a cell.
-func (s *share) add(n, a float64) {
-	s.n += n
-	s.a += a
-	s.nn += n * n
-	s.na += n * a
-	s.aa += a * a
-}
+// shareOf is what one cell holds.
+func shareOf(n, a float64) *share { return &share{n, a, n * n, n * a, a * a} }
 
 // weigh adds cells with a weight.
 func (s *share) weigh(weight float64, o *share) {
@@ -161,3 +156,15 @@ func (s *share) weigh(weight float64, o *share) {
 
 // about returns the sum of the squared distances from a ratio.
 func (s *share) about(r float64) float64 { return max(0, s.aa-2*r*s.na+r*r*s.nn) }
+
+// stands are what cells hold, each as often as it stands for others, and by the square of that.
+type stands struct{ all, squares share }
+
+// add adds cells.
+func (s *stands) add(times float64, cells *share) {
+	s.all.weigh(times, cells)
+	s.squares.weigh(sq(times), cells)
+}
+
+// about returns the variance of so many times what others hold that these stand for, about a ratio.
+func (s *stands) about(by, r float64) float64 { return by*s.all.about(r) + by*by*s.squares.about(r) }

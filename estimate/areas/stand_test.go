@@ -16,7 +16,8 @@ func TestHardlyAnyCellStandsForNoOthers(t *testing.T) {
 	a := New([]int{2048, 1024}, 64, 16)
 	a.ends = append(a.ends[:0], 0, areaLength)
 	w := window{areas: a, to: 1, scatter: slow * slow, groups: []groupWindow{
-		{area: fast * 93829, received: 93829, exact: 84, cells: 2, other: 93745, by: 1116, stands: share{n: 84}, way: make([]float64, 2)},
+		{area: fast * 93829, received: 93829, exact: 84, cells: 2, other: 93745, by: 1116,
+			stands: stands{all: share{n: 84}}, way: make([]float64, 2)},
 		{area: slow * 5797, received: 5797, exact: 5797, cells: 1635, way: make([]float64, 2)},
 	}}
 	if got := w.merge(1e5); got.Mean != slow || w.groups[0].area/w.groups[0].received != fast {

@@ -52,7 +52,7 @@ func (a *Areas) Trails(from, to int, visit func(Trail)) {
 		if until <= x.from || x.most[until-x.from-1] <= 0 && !x.open {
 			return // nothing that is surely lost
 		}
-		for !x.open && until < a.latest() && float64(a.ends[until]-a.ends[x.to]) < a.patience {
+		for !x.open && until < a.latest() && a.between(x.to, until) < a.patience {
 			until++
 		}
 		first, _ := slices.BinarySearchFunc(a.taken, x.from+a.before+1, func(y taken, cut int) int {
@@ -134,12 +134,4 @@ func (a *Areas) takeOut(x *Lost) int {
 	a.passes[x.Cell] = c.passing()
 	a.settle(c)
 	return 1
-}
-
-// forgetTaken forgets what was taken out of cuts that are no longer kept. What was lost up to cut to has been told.
-func (a *Areas) forgetTaken(to int) {
-	for i := range a.taken {
-		a.taken[i].told = a.taken[i].told || a.taken[i].Cut <= to
-	}
-	a.taken = slices.DeleteFunc(a.taken, func(x taken) bool { return x.Cut <= a.before })
 }

@@ -30,7 +30,6 @@ type Transit struct {
 	Bursts   bool    // the rate of what was sent varies by more than itself
 	Scatter  float64 // variance of the time of one packet
 	Received float64 // packets, in all cells
-	Left     float64 // of these, in cells of which nothing is known
 	Joined   float64 // of these, those that came without being sent: copies, or taken for lost
 	Hidden   float64 // time for each received that those may have taken from areas which do not show
 	Exact    float64 // of these, in spans without losses of groups that are used
@@ -82,7 +81,7 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	if t.Greatest, t.Bursts = a.greatest, a.bursts; err != nil {
 		return t, err
 	}
-	if a.weigh(); a.joining(t.Received / float64(a.ends[to]-a.ends[from])) { // what was learned from them is not true
+	if a.weigh(); a.joining(t.Received / a.between(from, to)) { // what was learned from them is not true
 		a.proven, a.greatest, a.patience = -1, 0, math.Inf(1)
 		return a.Transit(from+a.before, to+a.before, alone)
 	}
@@ -105,8 +104,10 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	if alone != nil {
 		alone(a.alone)
 	}
-	if err := a.tooSlow(&t, a.age(&t)); err != nil {
-		return t, err
+	mean := min(max(a.age(&t), t.Mean+(t.First.Ages-t.Last.Ages)/t.Received), a.greatest)
+	if mean > mostDelay*a.step { // where most count as lost before they come, areas are too small: those that were alone tell
+		return t, fmt.Errorf("%w: packets take %.0f intervals on average, want at most %g: take longer ones", estimate.ErrNoSamples,
+			mean/a.step, float64(mostDelay))
 	}
 	if t.Joined > 0 { // of packets of which copies came it is known to within an interval
 		t.Greatest += a.step
@@ -121,17 +122,6 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 // mostDelay is how many intervals packets may take on average. Callers wait for at most 90, so that of
 // slower ones neither the ages at the end of a report nor the losses are known in time.
 const mostDelay = 90 / patienceFactor
-
-// tooSlow reports packets that take longer, by areas or by those that were alone, if these tell: where most count as
-// lost before they come, areas are too small.
-func (a *Areas) tooSlow(t *Transit, alone float64) error {
-	mean := min(max(t.Mean+(t.First.Ages-t.Last.Ages)/t.Received, alone), a.greatest)
-	if mean <= mostDelay*a.step {
-		return nil
-	}
-	return fmt.Errorf("%w: packets take %.0f intervals on average, want at most %g: take longer ones", estimate.ErrNoSamples,
-		mean/a.step, float64(mostDelay))
-}
 
 // joining reports, while the beginning is kept, whether packets join that no point sent: they came longer after the
 // beginning than any sent since has taken, and are more than can have been on their way then at today's rate.
@@ -203,7 +193,7 @@ func (a *Areas) weigh() {
 		for _, x := range a.crossing[i] {
 			age, of, others := float64(x.Delay), &a.onWay[i], a.weight(int(x.from), int(x.to))-1
 			of.seen.add(1, age)
-			of.alone.add(others, 1, age)
+			of.alone.add(others, shareOf(1, age))
 		}
 	}
 	for i, last := 0, (Alone{}); i < len(a.alone); i++ { // most follow others of the same cut
@@ -218,7 +208,7 @@ func (a *Areas) weigh() {
 // how long they took at least, in intervals, up to the greatest delay seen lately.
 func (a *Areas) Weights(to []Alone) []Alone {
 	last := a.window.to
-	for from := last - 1; from >= 0 && float64(a.ends[last-1]-a.ends[from+1]) <= a.greatest; from-- {
+	for from := last - 1; from >= 0 && a.between(from+1, last-1) <= a.greatest; from-- {
 		to = append(to, Alone{a.ends[last-1] - a.ends[from+1], a.weight(from, last), uint32(from), uint32(last)})
 	}
 	return to

@@ -15,9 +15,17 @@ type window struct {
 	cells    []usualCut // of each: received in exact spans, and their area
 	groups   []groupWindow
 	lossy    bool
-	scatter  float64 // variance of the time of one packet
-	young    float64 // packets received that may be of before the beginning
-	took     float64 // time of those that were alone
+	scatter  float64  // variance of the time of one packet
+	young    float64  // packets received that may be of before the beginning
+	took     float64  // time of those that were alone
+	calmly   usualCut // received in calm events, and their areas
+
+	left         float64 // received where nothing is known,
+	apart        float64 // of these in spans of packets that look alike,
+	aged, alike  float64 // and for how long these may have aged that are lost, and the areas of these spans
+	owed, unsure float64 // ages that packets had when they were told to be lost, and squares of unlikely ones
+	vague        float64 // by how much more or less of these if all that may have came in the window, or none
+	late         float64 // packets that came after they had been taken for lost, or may have
 }
 
 // A groupWindow adds up the spans of a group. Those that lost nothing are exact. They stand for the others,
@@ -29,19 +37,16 @@ type groupWindow struct {
 
 	exact, cells           float64 // exact spans: packets received, and how many
 	negative, early, there float64 // those with a negative area, packets that came before they were sent, and all that cross cuts
-	stands, squares        share   // exact spans, each as often as it stands for others, and by the square of that
+	stands                 stands
 	by                     float64 // how many times that often it does
 	each                   share   // areas of whole cells
 
 	others, other float64 // spans that may have lost packets, and packets received in them
 	aged          float64 // their areas, and the ages of what they lost
 	fresh         share   // spans that have not settled yet: received, and areas if all in them comes
-	left, young   float64 // received where nothing is known, and where packets of before the beginning may have come
+	young         float64 // received where packets of before the beginning may have come
+	unknown       float64 // and where nothing is known
 	joined        joined  // packets that came without being sent
-	apart         float64 // left, but received in spans of packets that look alike,
-	alike         share   // and for how long these may have aged that are lost, and the areas of these spans
-	owed, unsure  float64 // ages that packets had when they were told to be lost, and squares of unlikely ones
-	vague         float64 // by how much more or less of these if all that may have came in the window, or none
 	hidden, still float64 // time that packets may have aged that are lost and not known to be, and likewise in spans that have not settled
 
 	cuts       []cutSpan
@@ -59,11 +64,9 @@ func (a *Areas) pool(from, to int) *window {
 	l, w := &a.losses, &a.window
 	a.alone, a.onWay = a.alone[:0], [2]endAges{}
 	a.crossing[0], a.crossing[1] = a.crossing[0][:0], a.crossing[1][:0]
-	w.areas, w.young, w.took = a, 0, 0
 	room := cellSums.Get().(*[]usualCut)
 	*room = zeros(*room, len(a.places))
-	w.cells = *room
-	w.from, w.to, w.lossy, w.groups = from, to, l.total > 0, resize(w.groups, len(a.groups)-1)
+	*w = window{areas: a, from: from, to: to, cells: *room, groups: resize(w.groups, len(a.groups)-1), lossy: l.total > 0}
 	for g := range w.groups {
 		r := &w.groups[g]
 		*r = groupWindow{cuts: zeros(r.cuts, to-from), way: zeros(r.way, to-from+1), aside: zeros(r.aside, to-from+1)}
@@ -77,7 +80,7 @@ func (a *Areas) pool(from, to int) *window {
 	w.scatters()
 	for g := range w.groups {
 		r := &w.groups[g]
-		r.sent = r.received + r.other + r.left + r.young + r.fresh.n + r.joined.all
+		r.sent = r.received + r.other + r.unknown + r.young + r.fresh.n + r.joined.all
 		r.finish(l, g)
 		r.settle(l, g)
 		r.area += r.joined.hidden
@@ -97,7 +100,7 @@ func (w *window) calm(group, cut int, all []calmEvent) {
 	for i := range all {
 		e := &all[i]
 		n := float64(e.packets)
-		sum.add(n, e.area)
+		sum.weigh(1, shareOf(n, e.area))
 		if w.cells[e.cell].whole(&r.each, n, e.area); e.area < 0 {
 			r.negative++
 		}
@@ -108,13 +111,13 @@ func (w *window) calm(group, cut int, all []calmEvent) {
 	}
 	passed := &r.cuts[cut-1-w.from]
 	passed.sent += sum.n
+	w.calmly.add(sum.n, sum.a)
 	r.add(passed.weight, float64(len(all)), &sum)
 }
 
 // add adds exact spans.
 func (r *groupWindow) add(weight, spans float64, sum *share) {
-	r.stands.weigh(weight-1, sum)
-	r.squares.weigh(sq(weight-1), sum)
+	r.stands.add(weight-1, sum)
 	r.received += sum.n
 	r.area += sum.a
 	r.exact += sum.n
@@ -151,20 +154,22 @@ func (w *window) take(x *span) {
 		r.pending += float64(max(0, x.most[w.to-1-x.from]))
 	}
 	if x.late > 0 {
-		r.late(w, x, came)
+		w.takeLate(x, came)
 	}
 	after := x.joined > 0 && x.all <= w.from-x.from // all that may have been on its way at the beginning has come
-	n, area := w.parts(x, r, fresh, sure, weight)
+	n, area, on := w.parts(x, r, fresh, sure, weight)
 	if x.joined > 0 {
 		n -= r.joined.add(w, x, back, weight)
 	}
 	switch {
 	case x.alike && !sure:
-		r.takeAlike(w, x, n, area)
+		r.unknown += n
+		w.takeAlike(x, n, area, on)
 	case x.young && !after:
 		r.young += n
 	case x.unknown && !after:
-		r.left += n
+		r.unknown += n
+		w.left += n
 	case fresh:
 		r.fresh.n += n
 		r.fresh.a += area
@@ -176,7 +181,7 @@ func (w *window) take(x *span) {
 			r.others++
 		}
 	default:
-		r.add(weight, 1, &share{n, area, n * n, n * area, area * area})
+		r.add(weight, 1, shareOf(n, area))
 		if x.open || x.joined == 0 {
 			if w.cells[x.cell].whole(&r.each, n, area); area < 0 {
 				r.negative++
@@ -212,20 +217,20 @@ func (r *groupWindow) ends(w *window, x *span, weight float64) {
 	}
 }
 
-// parts adds the parts of a span by cut, and returns what it received within the window, and its area.
-func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64) (n, area float64) {
+// parts adds the parts of a span by cut, and returns what it received within the window, its area, and how much of that
+// is of packets that were outstanding until the end.
+func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64) (n, area, until float64) {
 	still := 0.0
 	if x.from < w.from {
 		still = max(0, float64(x.most[w.from-x.from-1]))
 	}
 	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
 		at, cut := k-x.from, &r.cuts[k-w.from]
-		on := float64(x.on[at])
-		n += float64(x.in[at])
-		area += x.area[at]
-		since := float64(w.areas.ends[w.areas.latest()] - w.areas.ends[k+1])
-		if hides := max(0, float64(x.most[at])) * w.areas.length(k+1); x.open && !fresh && !w.lossy && x.sure < w.to {
-			if since >= w.areas.greatest {
+		on, most := float64(x.on[at]), max(0, float64(x.most[at]))
+		hides := most * w.areas.length(k+1)
+		n, area, until = n+float64(x.in[at]), area+x.area[at], until+hides
+		if x.open && !fresh && !w.lossy && x.sure < w.to {
+			if w.areas.between(k+1, w.areas.latest()) >= w.areas.greatest {
 				r.hidden += hides
 			} else {
 				r.still += hides
@@ -236,12 +241,12 @@ func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64
 		case fresh:
 			cut.sent += float64(x.out[at])
 			cut.fresh += on
-			rose := max(0, float64(x.most[at])) - still // since a cut before, and before they were sent they did not age
-			cut.still += still + rose
+			rose := most - still // since a cut before, and before they were sent they did not age
+			cut.still += most
 			cut.rose += rose
 			cut.unsent += rose * x.after[at] / max(1, float64(x.out[at]))
-			still += rose
-			r.still += max(0, float64(x.most[at])) * w.areas.length(k+1)
+			still = most
+			r.still += hides
 		case sure:
 			r.early += max(0, -on)
 			r.there += math.Abs(on)
@@ -249,7 +254,7 @@ func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64
 			r.cross(k+1-w.from, weight, on)
 		}
 	}
-	return n, area
+	return n, area, until
 }
 
 // cross adds packets on their way at a cut.
@@ -316,38 +321,33 @@ const mostYoung = 0.05
 
 // combine adds up the groups.
 func (w *window) combine() (Transit, error) {
-	var total, counted, way, left, apart, owed, unsure, vague, early, there, late, joined, concealed float64
-	var alike share
+	var total, counted, way, early, there, joined, concealed float64
 	for g := range w.groups {
 		r := &w.groups[g]
 		early += r.early
 		there += r.there
 		total += r.sent
-		left += r.left
-		apart += r.apart
-		alike.add(r.alike.n, r.alike.a)
-		owed += r.owed
-		unsure += r.unsure + sq(r.joined.back*w.areas.losses.latest)
-		vague += r.vague
-		late += r.joined.late + r.joined.back
+		w.unsure += sq(r.joined.back * w.areas.losses.latest)
+		w.late += r.joined.back
 		joined += r.joined.all
 		concealed += r.joined.hidden
 		counted += r.exact
 		way += math.Abs(r.area)
 	}
-	none := Transit{Received: total, Left: left}
-	if counted == 0 || 4*left > total {
+	none := Transit{Received: total}
+	if counted == 0 || 4*w.left > total {
 		return none, estimate.ErrNoSamples
 	}
-	if late > mostLate*total {
-		return none, fmt.Errorf("%w: %.0f of %.0f packets that came had been taken for lost", estimate.ErrNoSamples, late, total)
+	if w.late > mostLate*total {
+		return none, fmt.Errorf("%w: %.0f of %.0f packets that came had been taken for lost", estimate.ErrNoSamples, w.late, total)
 	}
 	hidden := w.least(func(r *groupWindow) float64 { return r.hidden })
 	if hidden > way/2 {
 		if 2*early > there {
 			return none, fmt.Errorf("%w: packets come before they are sent", estimate.ErrClocks)
 		}
-		return none, errCrowded
+		return none, fmt.Errorf("%w: cells always have packets on their way, so nothing tells which are lost: take more cells, or sample",
+			estimate.ErrNoSamples)
 	}
 	hidden += w.least(func(r *groupWindow) float64 { return r.still })
 	t := w.merge(total)
@@ -356,10 +356,11 @@ func (w *window) combine() (Transit, error) {
 	}
 	// Packets that look alike take as long as others do, as far as what may be lost of them allows it. That is
 	// not known of each, so that errors add up.
-	time := min(max(apart*t.Mean, alike.a-alike.n), alike.a)
-	hidden = math.Hypot(math.Hypot(hidden, vague), max(time-alike.a+alike.n, alike.a-time))
-	t.Left, t.Joined, t.Hidden, t.Mean = left, joined, concealed/total, t.Mean+(owed+time-apart*t.Mean)/total
-	t.Error = math.Sqrt(sq(t.Error) + (unsure+sq(hidden)/3)/sq(total))
+	least, most := w.alike-w.aged, w.alike
+	time := min(max(w.apart*t.Mean, least), most)
+	hidden = math.Hypot(math.Hypot(hidden, w.vague), max(time-least, most-time))
+	t.Joined, t.Hidden, t.Mean = joined, concealed/total, t.Mean+(w.owed+time-w.apart*t.Mean)/total
+	t.Error = math.Sqrt(sq(t.Error) + (w.unsure+sq(hidden)/3)/sq(total))
 	return t, nil
 }
 
@@ -369,12 +370,12 @@ func (w *window) merge(total float64) Transit {
 	rest := &w.groups[len(w.groups)-1]
 	for g := len(w.groups) - 1; g >= 0; g-- {
 		r := &w.groups[g]
-		few := r.cells < manyCells && r.exact < min(r.received/2, r.other-r.stands.n) // stand for others whom losses do not explain
+		few := r.cells < manyCells && r.exact < min(r.received/2, r.other-r.stands.all.n) // stand for others whom losses do not explain
 		if r != rest && (few || r.young > mostYoung*(r.received+r.young)) {
 			continue // what is known is by chance, or of fast packets
 		}
 		if r.others > 0 && r.exact > 0 {
-			r.variance = max(r.variance, w.scatter*(r.other+r.by*r.by*r.squares.n))
+			r.variance = max(r.variance, w.scatter*(r.other+r.by*r.by*r.stands.squares.n))
 		}
 		if r != rest {
 			rest.merge(r)
@@ -402,14 +403,10 @@ func (w *window) transit(r *groupWindow, total float64) Transit {
 	}
 }
 
-// errCrowded says that nothing tells what was lost.
-var errCrowded = fmt.Errorf("%w: cells always have packets on their way, so nothing tells which are lost: take more cells, or sample",
-	estimate.ErrNoSamples)
-
 // least adds up how long packets may have aged that are lost, where none is known to be. Groups sample the same
 // packets: none lost a greater share than another one would show, give or take one packet in each.
 func (w *window) least(of func(*groupWindow) float64) (sum float64) {
-	one, share := max(1, float64(w.areas.ends[w.to]-w.areas.ends[w.from])), math.Inf(1)
+	one, share := max(1, w.areas.between(w.from, w.to)), math.Inf(1)
 	for g := range w.groups {
 		share = min(share, (of(&w.groups[g])+one)/w.groups[g].sent)
 	}
@@ -443,7 +440,7 @@ func (w *window) scatters() {
 // uneven returns the variance of the numbers on their way about their mean in time, beyond twice that of
 // Poisson ones, relative to its square.
 func (w *window) uneven(r *groupWindow) float64 {
-	mean, squares := r.area/max(1, float64(w.areas.ends[w.to]-w.areas.ends[w.from])), 0.0
+	mean, squares := r.area/max(1, w.areas.between(w.from, w.to)), 0.0
 	for _, n := range r.way {
 		squares += sq(n - mean)
 	}

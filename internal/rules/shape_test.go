@@ -113,14 +113,14 @@ func TestShape(t *testing.T) {
 // counts for the part above it.
 var sizes = map[string][2]int{
 	".":              {3734, 3893},
-	"estimate":       {903, 1168},
-	"estimate/areas": {3433, 945},
+	"estimate":       {875, 1169},
+	"estimate/areas": {3344, 946},
 	"estimate/joint": {1413, 943},
 	"estimate/clock": {1103, 900},
-	"lda":            {2676, 3121},
+	"lda":            {2635, 3121},
 	"lda/control":    {450, 787},
 	"lda/flows":      {436, 216},
-	"lda/lost":       {565, 408},
+	"lda/lost":       {551, 408},
 	"lda/mplane":     {1607, 1241},
 	"lda/kernel":     {2361, 1945},
 	"lds":            {2897, 3648},
