@@ -122,13 +122,14 @@ func (a *Accumulator) borrow() borrowing {
 	if b.variance == 0 || math.IsInf(b.variance, 1) || math.IsInf(b.single, 1) {
 		return b
 	}
-	var sum, weights, doubt, noise float64
+	var sum, weights, doubt, noise, common float64
 	var n, longerSum, longerSquares float64 // by the squares of weights
 	for i := range a.all {
 		if t, x, y := &a.all[i], &a.all[i].exact, &a.all[i].lossy; x.packets > 0 && y.packets > 0 {
 			variance := y.variance/sq(y.packets) + b.chance(x.packets) + b.chance(y.packets)
 			longer, weight := y.beyond/y.packets-t.like(), 1/(variance+a.differ)
 			sum += weight * longer
+			common += weight * math.Sqrt(y.variance) / y.packets
 			weights += weight
 			n += sq(weight)
 			longerSum += sq(weight) * longer
@@ -140,7 +141,7 @@ func (a *Accumulator) borrow() borrowing {
 	if weights == 0 {
 		return b
 	}
-	chance := float64(a.config.Rows) / weights // rows have the same packets
+	chance := float64(a.config.Rows)/weights + sq(common/weights) // rows have the same packets, cells the same bursts
 	part := b.variance / (b.variance + chance)
 	b.longer = part * sum / weights
 	excess := (longerSquares-2*b.longer*longerSum-noise)/n + sq(b.longer)
