@@ -187,7 +187,8 @@ func (a *Accumulator) take(into []total, to int) {
 	a.areas.Spans(a.from, to, func(s areas.Span) { into[s.Cell].add(&s, &a.config, a.from == a.first) })
 	for i := range into {
 		if t := &into[i]; !t.seen { // it was empty all the time
-			t.end(t.open.outstanding)
+			t.lost += t.open.outstanding
+			t.settle(t.open.outstanding == 0)
 		}
 	}
 }

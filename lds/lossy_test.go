@@ -129,8 +129,8 @@ func TestBurstsAmongCuts(t *testing.T) {
 		x, a := newTimeline(t, c, int(test.intervals), 8e9/test.intervals), mustAccumulate(t, c)
 		for range 20_000 {
 			f, now := random.IntN(random.IntN(60)+1), random.Int64N(8e9)
-			p := truth.Packet{Flow: uint64(nth(f)), Sent: now, Received: now + random.Int64N(1e6<<(f%9))}
-			p.Lost = now > test.burst && now < test.burst+3e8
+			p := truth.Packet{Flow: uint64(nth(f)), Sent: now, Lost: now > test.burst && now < test.burst+3e8}
+			p.Received = now + random.Int64N(1e6<<(f%9))
 			x.pass(nth(f), hashing.Packet(random.Uint64()), now, p.Received, p.Lost)
 			all = append(all, p)
 		}

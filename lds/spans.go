@@ -37,12 +37,6 @@ type pending struct {
 	outstanding     int // packets at the end, in a span of any kind
 }
 
-// end adds a span that went on, and lost a number of packets, as its end shows.
-func (t *total) end(lost int) {
-	t.lost += lost
-	t.settle(lost == 0)
-}
-
 // settle adds a span that went on to the others.
 func (t *total) settle(exact bool) {
 	if p := &t.open; exact {
@@ -72,7 +66,8 @@ func (t *total) add(s *areas.Span, c *Config, first bool) {
 	}
 	// What was outstanding before, and is not, was lost by a span that has ended since, or this is the same one.
 	if lost := t.open.outstanding - int(s.Began.Packets); !t.seen && (lost != 0 || !s.Late) {
-		t.end(lost)
+		t.lost += lost
+		t.settle(lost == 0)
 	} else if !s.Open {
 		t.settle(s.Variance == 0 && s.Aged == 0)
 	}

@@ -86,8 +86,8 @@ func NewTable(c TableConfig) (*Table, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	t := &Table{config: c, buckets: uint64(c.Flows / bucketFlows), keys: make([]hashing.Flow, c.Flows), rooms: make([]room, c.Flows)}
-	t.limits = make([]uint32, t.buckets)
+	n := c.Flows / bucketFlows
+	t := &Table{config: c, buckets: uint64(n), keys: make([]hashing.Flow, c.Flows), rooms: make([]room, c.Flows), limits: make([]uint32, n)}
 	t.Reset()
 	return t, nil
 }

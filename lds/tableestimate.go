@@ -36,8 +36,11 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 	result := Result{Sent: sent.packets(), Received: received.packets()}
 	result.Lost = result.Sent - min(result.Sent, result.Received)
 	b := tableBucket{up: up, down: down, first: up.bucket(f) * bucketFlows}
-	b.each(func(f hashing.Flow) bool { // look for a centre of few packets
-		b.look(f)
+	b.each(func(f hashing.Flow) bool { // look for a centre of few packets, and for copies
+		b.cells(f, func(up, down *cell) { b.around.look(up, down, b.up.config.SumBits) })
+		if sent, received := b.up.room(f), b.down.room(f); sent != nil && received != nil {
+			b.balance.add(float64(sent.packets()), float64(received.packets()))
+		}
 		return b.around.packets == 1 || b.around.packets == 2
 	})
 	own := b.read(f)
@@ -79,14 +82,6 @@ type tableBucket struct {
 	first    int
 	around   centre
 	balance
-}
-
-// look looks for a centre in the cells of a flow, and for copies.
-func (b *tableBucket) look(f hashing.Flow) {
-	b.cells(f, func(up, down *cell) { b.around.look(up, down, b.up.config.SumBits) })
-	if sent, received := b.up.room(f), b.down.room(f); sent != nil && received != nil {
-		b.balance.add(float64(sent.packets()), float64(received.packets()))
-	}
 }
 
 // cells calls do for the cells of a flow that lost nothing.

@@ -61,9 +61,8 @@ func TestCoverage(t *testing.T) {
 			t.Errorf("%s: median error of flows of 30 packets and more %g", name, got)
 		}
 		w.holds(t, name+", queues", own, 0.01)
-		slices.Sort(own.Mean)
-		if early, _ := slices.BinarySearch(own.Mean, 0); early > len(own.Mean)/100 { // 110 where bends have no least
-			t.Errorf("%s: %d means are below 0", name, early)
+		if early := len(slices.DeleteFunc(own.Mean, func(mean float64) bool { return mean >= 0 })); early > 40 { // 110 in SDS once
+			t.Errorf("%s: %d of 4,000 means are below 0", name, early)
 		}
 	}
 }
