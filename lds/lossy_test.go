@@ -134,9 +134,7 @@ func TestBurstsAmongCuts(t *testing.T) {
 			x.pass(nth(f), hashing.Packet(random.Uint64()), now, p.Received, p.Lost)
 			all = append(all, p)
 		}
-		for k := range x.up {
-			x.add(t, a, k)
-		}
+		x.addAll(t, a)
 		o.report(t, a, truth.Between(all, 0, 8e9, truth.ByFlow))
 		if o.answers < 50 || min(o.read, o.decoded) < 0.95*o.answers {
 			t.Errorf("%+v: of %v in intervals %v, %v decoded", test, o.answers, o.read, o.decoded)
@@ -270,9 +268,7 @@ func TestSlowFlowsLoseMore(t *testing.T) {
 			x.pass(nth(f), hashing.Packet(random.Uint64()), now, p.Received, p.Lost)
 			all = append(all, p)
 		}
-		for k := range intervals {
-			x.add(t, a, k)
-		}
+		x.addAll(t, a)
 		o := owing{}
 		o.report(t, a, truth.Between(all, 0, intervals*length, truth.ByFlow))
 		if o.answers < 0.9*flows || min(o.read, o.decoded) < 0.95*o.answers {
