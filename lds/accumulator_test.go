@@ -58,6 +58,12 @@ func (x *timeline) add(t testing.TB, a *Accumulator, k int) {
 	}
 }
 
+func (x *timeline) addAll(t testing.TB, a *Accumulator) {
+	for k := range x.up {
+		x.add(t, a, k)
+	}
+}
+
 // What is outstanding may be lost, and counts as lost after a patience: half as long again as packets take, and
 // not some number of intervals. After a Reset it is not counted again; and a Gap forgets what was on its way.
 func TestLossesAreTold(t *testing.T) {

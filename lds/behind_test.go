@@ -25,9 +25,7 @@ func TestClockBehindIsRefused(t *testing.T) {
 			came := now + int64(20e6*random.ExpFloat64()) - behind
 			x.pass(f, p, now, came, random.IntN(100) == 0)
 		}
-		for k := range intervals {
-			x.add(t, a, k)
-		}
+		x.addAll(t, a)
 		if _, err := a.Estimate(7); errors.Is(err, estimate.ErrClocks) != (behind > 0) {
 			t.Errorf("%d ms behind: %v", behind/1e6, err)
 		}
@@ -103,9 +101,7 @@ func watch(
 		}
 	}
 	a := mustAccumulate(t, c)
-	for k := range x.up {
-		x.add(t, a, k)
-	}
+	x.addAll(t, a)
 	return a, flows
 }
 

@@ -30,7 +30,8 @@ func (s *Sketch) AppendBinary(b []byte) ([]byte, error) {
 	made(s.config.Rows > 0, "Sketch")
 	c, start := &s.config, len(b)
 	b = binary.BigEndian.AppendUint64(wire.Begin(b, magic, version), c.Identity)
-	b = append(s.stamp.appendTo(b), uint8(c.Rows))
+	b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, s.stamp.number), uint64(s.stamp.began))
+	b = append(b, uint8(c.Rows))
 	b = binary.BigEndian.AppendUint32(b, uint32(c.Columns))
 	b = append(b, uint8(c.Spread))
 	for _, rate := range c.Rates[:c.Rows] {
@@ -70,7 +71,7 @@ func (s *Sketch) UnmarshalBinary(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("lds: %w", err)
 	}
-	identity, of := r.Uint64(), readStamp(&r)
+	identity, of := r.Uint64(), stamp{r.Uint64(), int64(r.Uint64())}
 	c := Config{Identity: identity, Rows: int(r.Uint8()), Columns: r.Size(), Spread: int(r.Uint8())}
 	for i := range min(c.Rows, MaxRows) {
 		c.Rates[i] = math.Float64frombits(r.Uint64())
@@ -122,10 +123,3 @@ func (i stamp) match(j stamp) error {
 	}
 	return nil
 }
-
-func (i stamp) appendTo(b []byte) []byte {
-	b = binary.BigEndian.AppendUint64(b, i.number)
-	return binary.BigEndian.AppendUint64(b, uint64(i.began))
-}
-
-func readStamp(r *wire.Reader) stamp { return stamp{r.Uint64(), int64(r.Uint64())} }

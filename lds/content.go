@@ -173,7 +173,7 @@ func (p *pairs) read(n int, cell func(i int) int) (told, crowded float64) {
 				}
 				seen[k] = u.tally
 			}
-			times.add(p.sent(u), n, 0)
+			times.add(u.since(p.origin, bits), n, 0)
 			x := p.around.beyond(u, d, bits)
 			means.add(x/n, 1, 0)
 			all.add(x, n, 0)
@@ -225,9 +225,6 @@ func (b *balance) late(part, unseen, times float64) float64 {
 // fewPackets are so few that sums of times within hours do not wrap.
 const fewPackets = 1000
 
-// sent returns the sum of a cell's times upstream.
-func (p *pairs) sent(u *cell) float64 { return u.since(p.origin, p.up.config.SumBits) }
-
 // at returns what is known about a cell.
 func (p *pairs) at(i int) content {
 	x, differ := p.rest(i)
@@ -257,7 +254,7 @@ func (p *pairs) rest(i int) (x content, differ float64) {
 	}
 	moved := d.sum - u.sum - p.origin*(uint64(d.count())-x.sent) - uint64(p.around.delay)*uint64(d.count())
 	x.packets = received
-	x.beyond = float64(estimate.SignExtend(moved, int(c.SumBits))) - (received-sent)*p.sent(u)/sent
+	x.beyond = float64(estimate.SignExtend(moved, int(c.SumBits))) - (received-sent)*u.since(p.origin, c.SumBits)/sent
 	x.variance, x.usable = differ*p.times, true
 	return x, differ
 }

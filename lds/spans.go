@@ -37,12 +37,6 @@ type pending struct {
 	outstanding     int // packets at the end, in a span of any kind
 }
 
-// end adds a span that went on, and lost a number of packets, as its end shows.
-func (t *total) end(lost int) {
-	t.lost += lost
-	t.settle(lost == 0)
-}
-
 // settle adds a span that went on to the others.
 func (t *total) settle(exact bool) {
 	if p := &t.open; exact {
@@ -72,7 +66,8 @@ func (t *total) add(s *areas.Span, c *Config, first bool) {
 	}
 	// What was outstanding before, and is not, was lost by a span that has ended since, or this is the same one.
 	if lost := t.open.outstanding - int(s.Began.Packets); !t.seen && (lost != 0 || !s.Late) {
-		t.end(lost)
+		t.lost += lost
+		t.settle(lost == 0)
 	} else if !s.Open {
 		t.settle(s.Variance == 0 && s.Aged == 0)
 	}
@@ -122,13 +117,14 @@ func (a *Accumulator) borrow() borrowing {
 	if b.variance == 0 || math.IsInf(b.variance, 1) || math.IsInf(b.single, 1) {
 		return b
 	}
-	var sum, weights, doubt, noise float64
+	var sum, weights, doubt, noise, common float64
 	var n, longerSum, longerSquares float64 // by the squares of weights
 	for i := range a.all {
 		if t, x, y := &a.all[i], &a.all[i].exact, &a.all[i].lossy; x.packets > 0 && y.packets > 0 {
 			variance := y.variance/sq(y.packets) + b.chance(x.packets) + b.chance(y.packets)
 			longer, weight := y.beyond/y.packets-t.like(), 1/(variance+a.differ)
 			sum += weight * longer
+			common += weight * math.Sqrt(y.variance) / y.packets
 			weights += weight
 			n += sq(weight)
 			longerSum += sq(weight) * longer
@@ -140,7 +136,7 @@ func (a *Accumulator) borrow() borrowing {
 	if weights == 0 {
 		return b
 	}
-	chance := float64(a.config.Rows) / weights // rows have the same packets
+	chance := float64(a.config.Rows)/weights + sq(common/weights) // rows have the same packets, cells the same bursts
 	part := b.variance / (b.variance + chance)
 	b.longer = part * sum / weights
 	excess := (longerSquares-2*b.longer*longerSum-noise)/n + sq(b.longer)

@@ -86,8 +86,8 @@ func NewTable(c TableConfig) (*Table, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	t := &Table{config: c, buckets: uint64(c.Flows / bucketFlows), keys: make([]hashing.Flow, c.Flows), rooms: make([]room, c.Flows)}
-	t.limits = make([]uint32, t.buckets)
+	n := c.Flows / bucketFlows
+	t := &Table{config: c, buckets: uint64(n), keys: make([]hashing.Flow, c.Flows), rooms: make([]room, c.Flows), limits: make([]uint32, n)}
 	t.Reset()
 	return t, nil
 }
@@ -194,11 +194,8 @@ func (t *Table) Flows(packets uint64) (flows []hashing.Flow) {
 	return flows
 }
 
-func (r *room) packets() (n uint64) {
-	for i := range r.cells {
-		n += uint64(r.cells[i].count())
-	}
-	return n
+func (r *room) packets() uint64 {
+	return uint64(r.cells[0].count()) + uint64(r.cells[1].count()) + uint64(r.cells[2].count())
 }
 
 // Merge adds another shard of the same point, with other flows; t then holds the flows that a single table

@@ -32,7 +32,7 @@ func (t *Table) AppendBinary(b []byte) ([]byte, error) {
 	c, start := &t.config, len(b)
 	b = wire.Begin(b, tableMagic, tableVersion)
 	b = binary.BigEndian.AppendUint64(b, c.Identity)
-	b = t.stamp.appendTo(b)
+	b = binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, t.stamp.number), uint64(t.stamp.began))
 	b = binary.BigEndian.AppendUint32(b, uint32(c.Flows))
 	b = append(b, c.SumBits, c.DigestBits)
 	for first := 0; first < c.Flows; first += bucketFlows {
@@ -77,7 +77,7 @@ func (t *Table) UnmarshalBinary(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("lds: %w", err)
 	}
-	identity, of := r.Uint64(), readStamp(&r)
+	identity, of := r.Uint64(), stamp{r.Uint64(), int64(r.Uint64())}
 	c := TableConfig{Identity: identity, Flows: r.Size(), SumBits: r.Uint8(), DigestBits: r.Uint8()}
 	if r.Len() < c.Flows/bucketFlows { // at least, before anything is allocated
 		return fmt.Errorf("lds: %w: %d bytes for %d flows", estimate.ErrEncoding, r.Len(), c.Flows)

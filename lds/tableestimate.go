@@ -36,8 +36,11 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 	result := Result{Sent: sent.packets(), Received: received.packets()}
 	result.Lost = result.Sent - min(result.Sent, result.Received)
 	b := tableBucket{up: up, down: down, first: up.bucket(f) * bucketFlows}
-	b.each(func(f hashing.Flow) bool { // look for a centre of few packets
-		b.look(f)
+	b.each(func(f hashing.Flow) bool { // look for a centre of few packets, and for copies
+		b.cells(f, func(up, down *cell) { b.around.look(up, down, b.up.config.SumBits) })
+		if sent, received := b.up.room(f), b.down.room(f); sent != nil && received != nil {
+			b.balance.add(float64(sent.packets()), float64(received.packets()))
+		}
 		return b.around.packets == 1 || b.around.packets == 2
 	})
 	own := b.read(f)
@@ -56,13 +59,15 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 	// Packets that are in no cell that was read: of the held ones a random part, and those before it was admitted:
 	// a geometric number, of twice its mean's square on average, and √3 deviations off if delays rise steadily.
 	left, early := max(0, 1/own.packets-1/float64(result.Received)), 1-result.Share
+	if part := left + 6*early*early; part > 0 || result.Received > result.Sent {
+		variance, times := b.others(f, beyond)
+		if part > 0 {
+			result.MeanError = math.Sqrt(part * variance)
+		}
+		result.Late = b.late(1-float64(result.Sent)/float64(result.Received), early, times)
+	}
 	if copied(float64(result.Sent), float64(result.Received)) {
 		result.MeanError = math.Inf(1)
-	} else {
-		result.MeanError = math.Sqrt(b.variance(f, beyond, left+6*early*early))
-	}
-	if result.Received > result.Sent || early > 0 {
-		result.Late = b.late(1-float64(result.Sent)/float64(result.Received), early, b.times())
 	}
 	result.MeanError += rounding * (math.Abs(result.Mean) + math.Abs(beyond))
 	return result, nil
@@ -77,32 +82,6 @@ type tableBucket struct {
 	first    int
 	around   centre
 	balance
-}
-
-// look looks for a centre in the cells of a flow, and for copies.
-func (b *tableBucket) look(f hashing.Flow) {
-	b.cells(f, func(up, down *cell) { b.around.look(up, down, b.up.config.SumBits) })
-	if sent, received := b.up.room(f), b.down.room(f); sent != nil && received != nil {
-		b.balance.add(float64(sent.packets()), float64(received.packets()))
-	}
-}
-
-// times returns the variance of the time at which a packet was sent.
-func (b *tableBucket) times() float64 {
-	var times scatter
-	origin, known := b.around.origin(&b.up.stamp)
-	b.each(func(f hashing.Flow) bool {
-		b.cells(f, func(up, _ *cell) {
-			if n := up.count(); n <= fewPackets {
-				times.add(up.since(origin, b.up.config.SumBits), float64(n), 0)
-			}
-		})
-		return times.cells >= nearCells
-	})
-	if !known || times.cells <= intervalDegrees {
-		return math.Inf(1)
-	}
-	return times.variance()
 }
 
 // cells calls do for the cells of a flow that lost nothing.
@@ -137,17 +116,21 @@ func (b *tableBucket) read(f hashing.Flow) (s scatter) {
 // farDegrees are degrees of freedom that tell a variance where one packet in five hundred is slow.
 const farDegrees = 2048
 
-// variance returns a part of the variance of the delays of flow f's packets. Its own cells are at most three, so
-// other flows tell it, of its bucket and those that follow. The packets of a flow that differs from others may be
-// as far from each other as it is from them. It is infinite if hardly any flow has two cells.
-func (b *tableBucket) variance(f hashing.Flow, mean, part float64) float64 {
-	if part == 0 {
-		return 0
-	}
+// others returns the variance of the delays of flow f's packets, and that of the times at which packets were sent. Its own
+// cells are at most three, so other flows tell, of its bucket and those that follow. The packets of a flow that differs
+// from others may be as far from each other as it is from them. If hardly any flow has two cells, that is infinite.
+func (b *tableBucket) others(f hashing.Flow, mean float64) (variance, times float64) {
+	origin, known := b.around.origin(&b.up.stamp)
 	squares, degrees := 0.0, 0.0
 	var means estimate.Moments
+	var sent scatter
 	b.each(func(other hashing.Flow) bool {
 		s := b.read(other)
+		b.cells(other, func(up, _ *cell) {
+			if n := up.count(); n <= fewPackets {
+				sent.add(up.since(origin, b.up.config.SumBits), float64(n), 0)
+			}
+		})
 		if other == f || s.cells == 0 {
 			return false
 		}
@@ -157,8 +140,11 @@ func (b *tableBucket) variance(f hashing.Flow, mean, part float64) float64 {
 		}
 		return degrees >= farDegrees
 	})
-	if degrees < intervalDegrees {
-		return math.Inf(1)
+	if variance, times = squares/degrees+sq(mean-means.Mean()), sent.variance(); degrees < intervalDegrees {
+		variance = math.Inf(1)
 	}
-	return part * (squares/degrees + sq(mean-means.Mean()))
+	if !known || sent.cells <= intervalDegrees {
+		times = math.Inf(1)
+	}
+	return variance, times
 }

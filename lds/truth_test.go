@@ -176,9 +176,7 @@ func TestEndsOweMoreThanOthersTake(t *testing.T) {
 			all = append(all, p)
 		}
 	}
-	for k := range x.up {
-		x.add(t, a, k)
-	}
+	x.addAll(t, a)
 	of := truth.Between(all, 0, intervals*length, truth.ByFlow)[uint64(f)]
 	want := of.MeanDelay()
 	r, err := a.Estimate(f)

@@ -22,7 +22,7 @@ type losses struct {
 	even       float64 // shape of the gamma distribution of losses in a cut
 	bursts     float64 // in which packets were lost, as far as is known
 	longest    float64 // delay of a packet
-	crowded    bool    // none is known to be lost, but more packets are outstanding than ever before
+	crowded    bool    // none is known to be lost, but more packets are outstanding than a patience ago
 	late       int     // spans in which packets came that had been taken for lost
 	latest     float64 // greatest delay of these
 	groups     []groupLosses
@@ -143,15 +143,15 @@ func (l *losses) known() {
 	l.crowded = l.share == 0 && l.crowds()
 }
 
-// crowds reports whether more packets are outstanding at the latest cut than at any other, by more than chance, and
-// than other cuts differ by: they may be lost lately. Groups have the same packets.
+// crowds reports whether more packets are outstanding at the latest cut than at any that is a patience old, by more
+// than chance, and than those differ by: they may be lost lately. Groups have the same packets.
 func (l *losses) crowds() bool {
 	on, least, most, last := 0, math.MaxInt, math.MinInt, l.areas.latest()
-	for k := 1; k < last; k++ {
-		on += l.areas.net[k]
-		least, most = min(least, on), max(most, on)
+	for k := 1; k <= last; k++ {
+		if on += l.areas.net[k]; k < last && k <= max(2, l.areas.lastAged) {
+			least, most = min(least, on), max(most, on)
+		}
 	}
-	on += l.areas.net[last]
 	beyond := float64(on) - float64(most)
 	return last > 1 && beyond > max(float64(most)-float64(least), 3*math.Sqrt(float64(max(0, on)*len(l.groups))))
 }

@@ -68,7 +68,8 @@ type Options struct {
 
 // A Result holds a mean delay for every flow.
 type Result struct {
-	// Mean holds, for each flow, the estimated mean delay of the packets that it sent, in nanoseconds.
+	// Mean holds, for each flow, the estimated mean delay of the packets that it sent, in nanoseconds. If others in its
+	// cells are thousands of times as slow, it may be below 0, by as much as its interval says.
 	Mean []float64
 	// StdDev holds, for each flow, the expected root mean square error of Mean, in nanoseconds. It is nil with
 	// Options.MeansOnly.
@@ -141,7 +142,7 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 
 // finish turns h into means, and returns by how much each differs from what is linear. Far below its guess a flow is
 // not linear: it is faster by a factor. But if cells determine the flow, they are right, and where they do not, no
-// mean is farther from what they say than the deviation that they leave.
+// mean above base is farther from what they say than the deviation that they leave.
 func (s *solver) finish(h, v []float64) (bent []float64) {
 	bent = make([]float64, len(h))
 	for f, off := range h {
@@ -151,7 +152,7 @@ func (s *solver) finish(h, v []float64) (bent []float64) {
 		}
 		above := s.above[f]
 		if off < 0 && v[f] > determinedLeft*s.variance[f] {
-			bent[f] = min(above*math.Expm1(off/above)-off, math.Sqrt(v[f]))
+			bent[f] = min(above*math.Expm1(off/above)-off, max(math.Sqrt(v[f]), -above-off))
 		}
 		h[f] = s.base + above + off + bent[f]
 	}

@@ -63,11 +63,12 @@ type solver struct {
 
 // newSolver guesses, and sets up the equations.
 func newSolver(p *weighted, meansOnly bool) (*solver, error) {
-	flows := func() []float64 { return make([]float64, len(p.Packets)) }
+	flows, cells := func() []float64 { return make([]float64, len(p.Packets)) }, func() []float64 { return make([]float64, len(p.Sum)) }
 	s := &solver{
-		weighted: p, meansOnly: meansOnly, expected: p.expected(), above: flows(), told: flows(), variance: flows(), sampled: flows(),
-		trust: make([]float64, len(p.Sum)), rest: make([]float64, len(p.Sum)), cell: make([]float64, len(p.Sum)),
+		weighted: p, meansOnly: meansOnly, above: flows(), told: flows(), variance: flows(), sampled: flows(),
+		expected: cells(), trust: cells(), rest: cells(), cell: cells(),
 	}
+	p.scatter(s.expected, nil)
 	var sum, packets float64
 	for c, n := range s.expected {
 		if n > 0 && p.usable(c) {

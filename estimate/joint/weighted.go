@@ -125,10 +125,3 @@ func (p *weighted) gather(f int, of []float64) (total float64) {
 	}
 	return total
 }
-
-// expected returns, for each cell, the number of packets that all flows should have in it.
-func (p *weighted) expected() []float64 {
-	n := make([]float64, len(p.Sum))
-	p.scatter(n, nil)
-	return n
-}

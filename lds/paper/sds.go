@@ -16,7 +16,7 @@ import (
 // no delay and changes nothing. It is not safe for concurrent use.
 type SDS struct {
 	columns uint64
-	rows    [][]sdsCell
+	cells   []sdsCell // row by row
 }
 
 type sdsCell struct{ sum, n int64 }
@@ -27,33 +27,29 @@ func NewSDS(rows, columns int) (*SDS, error) {
 	if rows < 1 || rows > 8 || columns < 1 || columns > 1<<22 {
 		return nil, fmt.Errorf("lds/paper: %w: %d rows of %d columns, want 1 to 8 of 1 to 2^22", estimate.ErrConfig, rows, columns)
 	}
-	s := &SDS{columns: uint64(columns), rows: make([][]sdsCell, rows)}
-	for r := range s.rows {
-		s.rows[r] = make([]sdsCell, columns)
-	}
-	return s, nil
+	return &SDS{uint64(columns), make([]sdsCell, rows*columns)}, nil
 }
 
 // Update records a packet of flow f that took delay nanoseconds (Fig. 2).
 func (s *SDS) Update(f hashing.Flow, delay int64) {
-	for r := range s.rows {
-		c := s.cell(r, f)
+	for first := uint64(0); first < uint64(len(s.cells)); first += s.columns {
+		c := s.cell(first, f)
 		c.sum += delay
 		c.n++
 	}
 }
 
-func (s *SDS) cell(r int, f hashing.Flow) *sdsCell {
-	word := uint64(f) * (2*uint64(r)*0xd1342543de82ef95 + 1)
-	return &s.rows[r][word>>32*s.columns>>32]
+func (s *SDS) cell(first uint64, f hashing.Flow) *sdsCell {
+	word := uint64(f) * (2*(first/s.columns)*0xd1342543de82ef95 + 1)
+	return &s.cells[first+word>>32*s.columns>>32]
 }
 
 // Estimate returns the mean delay of flow f from the least loaded of its cells, and the packets in it (Fig. 3),
 // or [estimate.ErrNoSamples] if the flow had no packet.
 func (s *SDS) Estimate(f hashing.Flow) (mean float64, packets uint64, err error) {
 	least := s.cell(0, f)
-	for r := range s.rows {
-		if c := s.cell(r, f); c.n < least.n {
+	for first := uint64(0); first < uint64(len(s.cells)); first += s.columns {
+		if c := s.cell(first, f); c.n < least.n {
 			least = c
 		}
 	}
