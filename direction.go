@@ -60,22 +60,22 @@ func (d *Direction) Passed(id []byte) { d.PassedIn(0, id) }
 
 // PassedNumber is Passed for an id that is a number. It stands for its eight bytes, little-endian.
 func (d *Direction) PassedNumber(id uint64) {
-	t := d.clock.now()
 	h := d.pool.Get().(*handle)
-	if h.log.append(entry{time: t, packet: d.hash.number(id), not: ^id}) {
-		h.log.flush()
-	}
+	e := h.log.next()
+	*e = entry{packet: d.hash.number(id), not: ^id}
+	e.time = d.clock.now() // last, since processors wait for what came before it
+	h.log.append()
 	d.pool.Put(h)
 }
 
 // PassedIn is Passed for a message of a flow, as named by [Point.Flow]: a connection, a customer, a topic, or
 // anything else by which you want to distinguish delays. The message also counts among all messages.
 func (d *Direction) PassedIn(flow hashing.Flow, id []byte) {
-	t := d.clock.now()
 	h := d.pool.Get().(*handle)
-	if h.log.append(entry{time: t, packet: d.hash.packet(id), flow: flow}) {
-		h.log.flush()
-	}
+	e := h.log.next()
+	*e = entry{packet: d.hash.packet(id), flow: flow}
+	e.time = d.clock.now()
+	h.log.append()
 	d.pool.Put(h)
 }
 
@@ -86,9 +86,8 @@ func (d *Direction) PassedIn(flow hashing.Flow, id []byte) {
 func (d *Direction) Record(flow hashing.Flow, at time.Time, packets ...hashing.Packet) {
 	h, t := d.pool.Get().(*handle), d.clock.of(at)
 	for _, p := range packets {
-		if h.log.append(entry{time: t, packet: p, flow: flow}) {
-			h.log.flush()
-		}
+		*h.log.next() = entry{time: t, packet: p, flow: flow}
+		h.log.append()
 	}
 	d.pool.Put(h)
 }
@@ -115,12 +114,14 @@ type log struct {
 	folded  uint32 // entries below it are in the shard
 }
 
-// append logs a packet and reports whether the log is full. Only the writer calls it.
-func (l *log) append(e entry) bool {
-	n := l.n.Load()
-	l.entries[n%logSize] = e
-	l.n.Store(n + 1)
-	return n == logSize-1
+// next is where the writer puts the next packet, which append then logs.
+func (l *log) next() *entry { return &l.entries[l.n.Load()%logSize] }
+
+func (l *log) append() {
+	n := l.n.Load() + 1
+	if l.n.Store(n); n == logSize {
+		l.flush()
+	}
 }
 
 // flush empties a full log.
