@@ -30,8 +30,7 @@ import (
 //     add up right if none of them is lost, but it is not known which of them are on
 //     their way when a report ends. If some are lost, intervals are wide.
 //   - An id that is rewritten on the way is a loss at the first point and an extra packet at the second.
-//   - The two directions are separate: a response may carry the id of its
-//     request.
+//   - The two directions are separate: a response may carry the id of its request.
 type Direction struct {
 	config *Config
 	clock  *timeline

@@ -45,18 +45,11 @@ func BenchmarkLDAUpdate(b *testing.B) {
 	}
 }
 
-// BenchmarkFixed is the Update of an Aggregator, whose cells are a slice, beside the same on arrays of fixed size, as one
-// would write it where the Config is known at compile time. Then no index needs a check, but one check a packet, which is
-// always predicted, costs nothing: both take 1.8 floors.
+// BenchmarkFixed is Update on arrays of fixed size, as one would write it where the Config is known at compile time, beside
+// BenchmarkLDAUpdate/2banks. Then no index needs a check, but one check a packet, which is always predicted, costs nothing:
+// both take 1.8 floors.
 func BenchmarkFixed(b *testing.B) {
-	packets, slices := speed.Packets()[:1<<13], must(lda.New(twoBanks))
-	b.Run("slices", func(b *testing.B) {
-		speed.Compare(b, len(packets), 0, func(from, to int) {
-			for i, p := range packets[from:to] {
-				slices.Update(p, int64(from+i))
-			}
-		}, speed.Floor(packets))
-	})
+	packets := speed.Packets()[:1<<13]
 	arrays := new(struct {
 		cells      [4096]struct{ sum, tally uint64 } // 2,064 of them are used
 		base, mask [65]uint64                        // by the length of what a packet adds to a tally
@@ -64,23 +57,20 @@ func BenchmarkFixed(b *testing.B) {
 	for length := range arrays.base {
 		arrays.base[length], arrays.mask[length] = uint64(min(1, (64-length)/3))<<10, 1023
 	}
-	b.Run("arrays", func(b *testing.B) {
-		speed.Compare(b, len(packets), 0, func(from, to int) {
-			for i, p := range packets[from:to] {
-				low := uint64(uint32(p))
-				tally := uint64(p) - low | 1
-				length := bits.Len64(tally)
-				c := &arrays.cells[(low&arrays.mask[length]+arrays.base[length])%4096]
-				c.sum += uint64(from + i)
-				c.tally += tally
-			}
-		}, speed.Floor(packets))
-	})
+	speed.Compare(b, len(packets), 0, func(from, to int) {
+		for i, p := range packets[from:to] {
+			tally := uint64(p) - uint64(uint32(p)) | 1
+			length := bits.Len64(tally)
+			c := &arrays.cells[(uint64(p)&arrays.mask[length]+arrays.base[length])%4096]
+			c.sum += uint64(from + i)
+			c.tally += tally
+		}
+	}, speed.Floor(packets))
 }
 
 // BenchmarkLDABatch is UpdateBatch, and the least that bursts into these two banks take: known-banks are arrays of a size
 // that the compiler knows, chosen by a byte of the hash. No other index is cheaper than its four instructions, and they and
-// two additions take a third longer than the floor, whose own time differs by a quarter with where it lies in a program.
+// two additions take up to a third more than the floor, whose time in bursts differs by a quarter from program to program.
 func BenchmarkLDABatch(b *testing.B) {
 	inBursts(b, 1.6, must(lda.New(twoBanks)).UpdateBatch)
 	b.Run("known-banks", func(b *testing.B) {
