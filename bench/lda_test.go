@@ -72,7 +72,7 @@ func BenchmarkFixed(b *testing.B) {
 // that the compiler knows, chosen by a byte of the hash. No other index is cheaper than its four instructions, and they and
 // two additions take up to a third more than the floor, whose time in bursts differs by a quarter from program to program.
 func BenchmarkLDABatch(b *testing.B) {
-	inBursts(b, 1.6, must(lda.New(twoBanks)).UpdateBatch)
+	inBursts(b, 1.3, must(lda.New(twoBanks)).UpdateBatch)
 	b.Run("known-banks", func(b *testing.B) {
 		a := new(struct {
 			cells [2048]struct{ sum, tally uint64 }
