@@ -13,7 +13,7 @@ import (
 )
 
 // A Direction is one way through a [Point]. Its methods say that a packet or a message passed the point that
-// way. They are safe for concurrent use, allocate nothing, and cost 15 to 16 ns besides reading the clock
+// way. They are safe for concurrent use, allocate nothing, and cost 15 to 18 ns besides reading the clock
 // (BenchmarkPassed). They never wait for readers of the point. Call them before the message leaves, and after
 // it has arrived. Only the Directions of a Point work; the zero value panics.
 //
@@ -30,8 +30,7 @@ import (
 //     add up right if none of them is lost, but it is not known which of them are on
 //     their way when a report ends. If some are lost, intervals are wide.
 //   - An id that is rewritten on the way is a loss at the first point and an extra packet at the second.
-//   - The two directions are separate: a response may carry the id of its
-//     request.
+//   - The two directions are separate: a response may carry the id of its request.
 type Direction struct {
 	config *Config
 	clock  *timeline
@@ -58,24 +57,24 @@ func (d *Direction) Packet(id []byte) hashing.Packet { return d.hash.packet(id) 
 // Passed says that the message with this id passes now. Of a flow, if one is named ([Point.Flow]): a connection, a
 // customer, a topic, or anything else by which you want to distinguish delays. The message also counts among all.
 func (d *Direction) Passed(id []byte, flow ...hashing.Flow) {
-	t := d.clock.now()
-	h, e := d.pool.Get().(*handle), entry{time: t, packet: d.hash.packet(id)}
+	h := d.pool.Get().(*handle)
+	e := h.log.next()
+	*e = entry{packet: d.hash.packet(id)}
 	if len(flow) > 0 {
 		e.flow = flow[0]
 	}
-	if h.log.append(e) {
-		h.log.flush()
-	}
+	e.time = d.clock.now() // last, since processors wait for what came before it
+	h.log.append()
 	d.pool.Put(h)
 }
 
 // PassedNumber is Passed for an id that is a number. It stands for its eight bytes, little-endian.
 func (d *Direction) PassedNumber(id uint64) {
-	t := d.clock.now()
 	h := d.pool.Get().(*handle)
-	if h.log.append(entry{time: t, packet: d.hash.number(id), not: ^id}) {
-		h.log.flush()
-	}
+	e := h.log.next()
+	*e = entry{packet: d.hash.number(id), not: ^id}
+	e.time = d.clock.now()
+	h.log.append()
 	d.pool.Put(h)
 }
 
@@ -86,9 +85,8 @@ func (d *Direction) PassedNumber(id uint64) {
 func (d *Direction) Record(flow hashing.Flow, at time.Time, packets ...hashing.Packet) {
 	h, t := d.pool.Get().(*handle), d.clock.of(at)
 	for _, p := range packets {
-		if h.log.append(entry{time: t, packet: p, flow: flow}) {
-			h.log.flush()
-		}
+		*h.log.next() = entry{time: t, packet: p, flow: flow}
+		h.log.append()
 	}
 	d.pool.Put(h)
 }
@@ -115,12 +113,14 @@ type log struct {
 	folded  uint32 // entries below it are in the shard
 }
 
-// append logs a packet and reports whether the log is full. Only the writer calls it.
-func (l *log) append(e entry) bool {
-	n := l.n.Load()
-	l.entries[n%logSize] = e
-	l.n.Store(n + 1)
-	return n == logSize-1
+// next is where the writer puts the next packet, which append then logs.
+func (l *log) next() *entry { return &l.entries[l.n.Load()%logSize] }
+
+func (l *log) append() {
+	n := l.n.Load() + 1
+	if l.n.Store(n); n == logSize {
+		l.flush()
+	}
 }
 
 // flush empties a full log.

@@ -184,7 +184,8 @@ func TestWhichIsSecret(t *testing.T) {
 	at := time.Unix(3600*400_000, 5)
 	p.pool.Put(p.shards[0].newHandle())
 	h := p.shards[0].newHandle()
-	h.log.append(entry{packet: p.hash.number(id), not: ^uint64(id), time: at.UnixNano()})
+	*h.log.next() = entry{packet: p.hash.number(id), not: ^uint64(id), time: at.UnixNano()}
+	h.log.append()
 	p.rotate(farthest)
 	config := p.config.Cells
 	cell := config.Cell(p.hash.number(id))

@@ -68,12 +68,12 @@ func (a *Aggregator) Update(p hashing.Packet, t int64) {
 }
 
 // add is Update with what a loop should keep in registers. It returns the cell's number. The hash's leading zeros choose
-// the bank, its low-order bits the row.
+// the bank, its low-order bits the row. That half of it is not kept for the row, and its register has the length: processors
+// wait for what a register held before a search for a bit, which would be that of the packet before.
 func add(cells []cell, spans *spans, p hashing.Packet, t int64) uint64 {
-	low := uint64(uint32(p))
-	tally := uint64(p) - low | 1
+	tally := uint64(p) - uint64(uint32(p)) | 1
 	length := bits.Len64(tally)
-	i := low&spans.mask[length] + spans.base[length]
+	i := uint64(p)&spans.mask[length] + spans.base[length]
 	c := &cells[i]
 	c.sum += uint64(t)
 	c.tally += tally

@@ -134,10 +134,10 @@ stream, and counts it (about 0.5 ns; package ` + "`bench/speed`" + `). The bar i
 aimed at. ` + "`go run ./bench/guard -write`" + ` made this table;
 ` + "`go run ./bench/guard`" + ` fails where a path takes 1.5 times as long as it says.
 
-Rows with ` + "`-alone`" + `, ` + "`one-bank`" + `, ` + "`stored`" + ` and ` + "`pool`" + ` are lower bounds: for LDA one array of a
-size that the compiler knows, for LDS four cells without samples, for a digest (and header to
+Rows with ` + "`-alone`" + `, ` + "`known-banks`" + `, ` + "`stored`" + ` and ` + "`pool`" + ` are lower bounds: for LDA banks of sizes
+that the compiler knows, for LDS four cells without samples, for a digest (and header to
 cell, which adds an update) 40 bytes, for a frame to copy what was found before and hash it,
-for ` + "`Passed`" + ` a log for each processor, for COLATE hash and word of known widths: its bar was 2.5,
+for ` + "`Passed`" + ` a log for each processor, added to cells, for COLATE hash and word of known widths: its bar was 2.5,
 which bursts of these take that fetch their counters at once. Other floors: for ` + "`Passed`" + ` a clock,
 an atomic, a hash and a store, about 30 ns; for ` + "`LDAAccumulator`" + `, by cell and cut, a loop that
 reads the same cells, and keeps and reads twice what passed.
