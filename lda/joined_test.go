@@ -69,7 +69,6 @@ func TestCopiesOfSlowPackets(t *testing.T) {
 				median.add(err != nil || q.Interval.Contains(5e6+8e6*math.Ln2))
 			})
 		}
-		t.Logf("of more than %v ms: %+v, %+v, %+v; half width %.2g", over/1e6, mean, deviation, median, width)
 		for _, of := range []covered{mean, deviation, median} {
 			if of.of < 15 || of.hits < of.of-3 {
 				t.Errorf("%d of %d intervals hold where those slower than %d ns came twice", of.hits, of.of, over)

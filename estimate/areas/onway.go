@@ -143,6 +143,7 @@ func (a *Areas) choose(t *Transit, steady, alone, levels *[2]OnWay, outside [2]b
 	for i, end := range [2]*OnWay{&t.First, &t.Last} {
 		of := &a.onWay[i]
 		best[i].Packets, best[i].Pending = end.Packets, end.Pending
+		best[i].Variance += t.along * best[i].Ages / max(end.Packets, 1)
 		best[i].Ages += (of.alike.Least + of.alike.Most) / 2
 		best[i].Variance += sq(of.alike.Most-of.alike.Least) / 12 // they may be alike
 		*end = best[i]

@@ -30,7 +30,6 @@ type Transit struct {
 	Bursts   bool    // the rate of what was sent varies by more than itself
 	Scatter  float64 // variance of the time of one packet
 	Received float64 // packets, in all cells
-	Left     float64 // of these, in cells of which nothing is known
 	Joined   float64 // of these, those that came without being sent: copies, or taken for lost
 	Hidden   float64 // time for each received that those may have taken from areas which do not show
 	Exact    float64 // of these, in spans without losses of groups that are used
@@ -38,6 +37,7 @@ type Transit struct {
 
 	uneven float64 // relative variance of the number on their way from cut to cut, beyond chance
 	change float64 // variance of by how many more are on their way at one end than at the other, of which Packets tell
+	along  float64 // covariance of that with the time on the way
 	early  float64 // share of those that cross cuts that come before they are sent
 
 	crossed float64 // packets, cut by cut

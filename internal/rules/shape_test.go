@@ -119,10 +119,10 @@ func TestShape(t *testing.T) {
 var sizes = map[string][2]int{
 	".":              {3750, 3900},
 	"estimate":       {903, 1168},
-	"estimate/areas": {3433, 945},
+	"estimate/areas": {3440, 961},
 	"estimate/joint": {1413, 943},
 	"estimate/clock": {1103, 900},
-	"lda":            {2659, 3103},
+	"lda":            {2652, 3102},
 	"lda/control":    {450, 787},
 	"lda/flows":      {436, 216},
 	"lda/lost":       {565, 408},
