@@ -93,6 +93,8 @@ func (a *Areas) age(t *Transit) (first float64) {
 		if skewed {
 			rate := t.Received / float64(a.ends[a.losses.to]-a.ends[a.losses.from])
 			end.Ages, end.Variance = rate*second/2, rate*third/3+sq(rate*second/2)*t.uneven
+			chance := (second - t.Mean*t.Mean) * float64(a.latest()) / max(1, a.losses.usual[0].packets)
+			end.Variance += sq(rate*second/first) * max(0, a.losses.uneven(0, a.latest())-chance) // m₂ varies twice as m₁ does
 			continue
 		}
 		cut := [2]int{a.losses.from, a.losses.to}[i]

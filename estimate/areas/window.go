@@ -347,7 +347,8 @@ func (w *window) combine() (Transit, error) {
 		if 2*early > there {
 			return none, fmt.Errorf("%w: packets come before they are sent", estimate.ErrClocks)
 		}
-		return none, errCrowded
+		return none, fmt.Errorf("%w: cells always have packets on their way, so nothing tells which are lost: take more cells, or sample",
+			estimate.ErrNoSamples)
 	}
 	hidden += w.least(func(r *groupWindow) float64 { return r.still })
 	t := w.merge(total)
@@ -404,10 +405,6 @@ func (w *window) transit(r *groupWindow, total float64) Transit {
 		change: change.nn, along: change.a - change.n*r.area/r.received,
 	}
 }
-
-// errCrowded says that nothing tells what was lost.
-var errCrowded = fmt.Errorf("%w: cells always have packets on their way, so nothing tells which are lost: take more cells, or sample",
-	estimate.ErrNoSamples)
 
 // least adds up how long packets may have aged that are lost, where none is known to be. Groups sample the same
 // packets: none lost a greater share than another one would show, give or take one packet in each.
