@@ -184,12 +184,13 @@ func (c *clocks) tell(r *Report, added float64) (unknown error) {
 		unknown = errors.New("their rates differ by more than 0.1 %")
 	case m.known:
 		*k = known(&m.reading, cmp.Or(float64(c.config.Asymmetry), m.reading.RoundTrip/2))
-		elsewhere := 4*math.Abs(x.reading.Offset-k.Offset) > k.Likely.High-k.Likely.Low
 		if x.known {
 			narrow(k, &x.reading)
 		}
-		if c.config.Asymmetry == 0 && faster && elsewhere { // these may be what takes as long both ways
-			other := known(&x.reading, x.reading.RoundTrip/2)
+		// What exchanges take longer may be all one way. If they contradict even so, either may be what is uneven.
+		uneven := x.reading.RoundTrip/2 + max(0, x.reading.RoundTrip-m.reading.RoundTrip)
+		if c.config.Asymmetry == 0 && x.known && 2*math.Abs(x.reading.Offset-m.reading.Offset) > uneven {
+			other := known(&x.reading, uneven)
 			narrow(&other, k)
 			k.Likely.Low, k.Likely.High = min(k.Likely.Low, other.Likely.Low), max(k.Likely.High, other.Likely.High)
 			k.Offset = k.Likely.Low + (k.Likely.High-k.Likely.Low)/2

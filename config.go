@@ -30,10 +30,10 @@
 //
 // # Flows, stores, fleets
 //
-// With [Config.Flows] and [Direction.PassedIn] each report has the delay of every flow, slowest first. To ask
-// for a flow's delay months later, also record the same [Point.Flow] and [Direction.Packet] with package
+// With [Config.Flows] and a [Point.Flow] in [Direction.Passed] each report has the delay of every flow, slowest
+// first. To ask for a flow's delay months later, also record the same Flow and [Direction.Packet] with package
 // colate. A [Pair] compares two points by the records that a message bus carries ([Point.Records]). [Metrics]
-// shows reports to Prometheus. An [Exchange] carries bytes between points over anything else than HTTP.
+// shows reports to Prometheus. Followers may ask by anything else than HTTP, too ([Point.Answer]).
 //
 // # When not to use it
 //
@@ -72,10 +72,6 @@ type Config struct {
 	// [Point.Seed] as secret as the Key.
 	SipHash bool
 
-	// Tunnels are those that frames were parsed with ([hashing.Frame.ParseWith]), nil for [hashing.DefaultTunnels].
-	// Points that look into different ones see different packets, and refuse each other's records.
-	Tunnels *hashing.Tunnels
-
 	// Name is what reports call this point, at most 255 bytes.
 	Name string
 
@@ -95,9 +91,10 @@ type Config struct {
 
 	// Asymmetry is how much the least delays of the two directions may differ. 0 stands for half of the shortest
 	// round trip of packets: one way takes no more than three times as long as the other. If a follower's exchanges
-	// take less, and say otherwise, as where a queue stands on one path only, intervals hold what half of their
-	// round trip says, too. Nothing shows a queue that both pass. A mean corrected for the clocks is known to half
-	// of Asymmetry, and no better. Within a building, 10 µs will do.
+	// say otherwise, as where a queue stands on one path only, intervals hold what half of their round trip says,
+	// too. Nothing shows what both meet: of a path of 49 ms there and 9 ms back hardly an interval holds the mean,
+	// unless this is 40 ms. A mean corrected for the clocks is known to half of Asymmetry. Within a building, 10 µs
+	// will do.
 	Asymmetry time.Duration
 
 	// Clock is a clock to use in place of the system's, such as that of a network card. It may drift by up to
@@ -167,8 +164,6 @@ func (c Config) validate() error {
 		return bad("Cut", c.Cut, "1ms to 1h, or 0 for 100ms")
 	case c.Report < c.Cut || c.Report%c.Cut != 0 || c.Report > 24*time.Hour:
 		return bad("Report", c.Report, fmt.Sprintf("a multiple of Cut, which is %v, of at most 24h, or 0 for ten cuts", c.Cut))
-	case c.Tunnels != nil && (c.Tunnels.Depth < 0 || c.Tunnels.Depth >= 1<<16):
-		return bad("Tunnels.Depth", c.Tunnels.Depth, "0 to 65535")
 	case c.Asymmetry < 0:
 		return bad("Asymmetry", c.Asymmetry, "0 or more")
 	case c.Clock != nil && standsStill(c.Clock):
@@ -233,14 +228,10 @@ func (h *hasher) number(id uint64) hashing.Packet {
 // identity is what records reveal of the secret that packets are hashed with.
 func (c Config) identity() uint64 {
 	h := c.hasher()
-	id := hashing.Fingerprint(h.seed)
 	if h.sip != nil {
-		id = h.sip.Fingerprint()
+		return h.sip.Fingerprint()
 	}
-	if c.Tunnels != nil {
-		id = c.Tunnels.Identity(id)
-	}
-	return id
+	return hashing.Fingerprint(h.seed)
 }
 
 // derive derives 32 bytes from the Key that reveal nothing of those for other purposes.

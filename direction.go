@@ -55,25 +55,25 @@ func newDirection(c *Config, clock *timeline) *Direction {
 // Packet returns the identity of the message with this id, for [Direction.Record].
 func (d *Direction) Packet(id []byte) hashing.Packet { return d.hash.packet(id) }
 
-// Passed says that the message with this id passes now.
-func (d *Direction) Passed(id []byte) { d.PassedIn(0, id) }
+// Passed says that the message with this id passes now. Of a flow, if one is named ([Point.Flow]): a connection, a
+// customer, a topic, or anything else by which you want to distinguish delays. The message also counts among all.
+func (d *Direction) Passed(id []byte, flow ...hashing.Flow) {
+	t := d.clock.now()
+	h, e := d.pool.Get().(*handle), entry{time: t, packet: d.hash.packet(id)}
+	if len(flow) > 0 {
+		e.flow = flow[0]
+	}
+	if h.log.append(e) {
+		h.log.flush()
+	}
+	d.pool.Put(h)
+}
 
 // PassedNumber is Passed for an id that is a number. It stands for its eight bytes, little-endian.
 func (d *Direction) PassedNumber(id uint64) {
 	t := d.clock.now()
 	h := d.pool.Get().(*handle)
 	if h.log.append(entry{time: t, packet: d.hash.number(id), not: ^id}) {
-		h.log.flush()
-	}
-	d.pool.Put(h)
-}
-
-// PassedIn is Passed for a message of a flow, as named by [Point.Flow]: a connection, a customer, a topic, or
-// anything else by which you want to distinguish delays. The message also counts among all messages.
-func (d *Direction) PassedIn(flow hashing.Flow, id []byte) {
-	t := d.clock.now()
-	h := d.pool.Get().(*handle)
-	if h.log.append(entry{time: t, packet: d.hash.packet(id), flow: flow}) {
 		h.log.flush()
 	}
 	d.pool.Put(h)

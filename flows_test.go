@@ -16,9 +16,9 @@ import (
 // passIn sends a message of a flow with a delay, or loses it if that is negative.
 func (l *link) passIn(flow hashing.Flow, number int, delay time.Duration) {
 	id := binary.BigEndian.AppendUint32(nil, uint32(number))
-	if l.a.Load().PassedIn(flow, id); delay >= 0 {
+	if l.a.Load().Passed(id, flow); delay >= 0 {
 		time.Sleep(delay)
-		l.b.PassedIn(flow, id)
+		l.b.Passed(id, flow)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // the beginning of a cut of all others. When one comes or goes, what is on its way is unknown, and the pairs begin
 // anew.
 type meeting struct {
-	seal  sealer
+	seal  *sealer
 	cut   int64 // length, ns
 	ends  [2]end
 	asks  *follower // who asks the first point, so that round trips are known, or nil

@@ -99,7 +99,7 @@ func TestPassedAlike(t *testing.T) {
 	id := binary.LittleEndian.AppendUint64(nil, 0x1234567890abcdef)
 	p.Passed(id)
 	p.PassedNumber(0x1234567890abcdef)
-	p.PassedIn(p.Flow([]byte("f")), id)
+	p.Passed(id, p.Flow([]byte("f")))
 	p.Record(0, time.Now(), p.Packet(id))
 	if packets := logged(t, p); len(packets) != 4 || len(slices.Compact(packets)) != 1 {
 		t.Errorf("one message is %x", packets)
@@ -133,7 +133,7 @@ func TestPassedAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(5000, func() {
 		p.Passed([]byte(text))
 		p.PassedNumber(7)
-		p.PassedIn(flow, []byte(text))
+		p.Passed([]byte(text), flow)
 		p.Record(0, time.Time{}, 1, 2, 3)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -223,8 +223,8 @@ func TestTimelineOf(t *testing.T) {
 // Exchanges that fail nine times in ten, and one in ten of which takes up to ten seconds, delay reports but
 // falsify none. What comes late is in a report that says which time it covers.
 func TestFollowBadTransport(t *testing.T) {
-	for name, ask := range map[string]func(l *link, random *rand.Rand) Exchange{
-		"slow": func(l *link, random *rand.Rand) Exchange {
+	for name, ask := range map[string]func(l *link, random *rand.Rand) func(context.Context, []byte) ([]byte, error){
+		"slow": func(l *link, random *rand.Rand) func(context.Context, []byte) ([]byte, error) {
 			return func(ctx context.Context, request []byte) ([]byte, error) {
 				if random.IntN(10) == 0 {
 					time.Sleep(time.Duration(random.Float64() * 10e9))
@@ -232,7 +232,7 @@ func TestFollowBadTransport(t *testing.T) {
 				return l.exchange(ctx, request)
 			}
 		},
-		"failing": func(l *link, random *rand.Rand) Exchange {
+		"failing": func(l *link, random *rand.Rand) func(context.Context, []byte) ([]byte, error) {
 			return func(ctx context.Context, request []byte) ([]byte, error) {
 				if random.IntN(10) > 0 {
 					return nil, errors.New("no route")

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,12 +24,12 @@ type Point struct {
 
 	config Config
 	clock  *timeline
-	seal   sealer
+	seal   *sealer         // printers show a pointer within a value as an address
 	open   context.Context // until the last cut is made
 	shut   context.CancelFunc
 
 	mu      sync.Mutex
-	history history
+	history *history
 	waiting chan struct{} // closed at the next cut
 
 	// Used by whoever cuts, under cutting.
@@ -79,14 +78,11 @@ func (p *Point) Close() error {
 
 func (p *Point) directions() [2]*Direction { return [2]*Direction{p.Direction, p.Back} }
 
-// Format prints the point's name, and no secret.
-func (p *Point) Format(s fmt.State, _ rune) { fmt.Fprintf(s, "hoplag.Point(%q)", p.config.Name) }
-
 // Seed returns the seed that the point hashes with unless Config.SipHash is set, for [hashing.Frame.Digest],
 // [hashing.Tuple.Flow] and the like. Like the Key, it is a secret.
 func (p *Point) Seed() uint64 { return p.hash.seed }
 
-// Flow returns the identity of the flow with this name, for [Direction.PassedIn].
+// Flow returns the identity of the flow with this name, for [Direction.Passed].
 func (p *Point) Flow(name []byte) hashing.Flow {
 	return hashing.Flow(hashing.Digest(p.hash.seed^flowSeed, name))
 }

@@ -58,8 +58,8 @@ type sealer struct {
 	key      []byte
 }
 
-func newSealer(c Config) sealer {
-	return sealer{c, c.identity(), c.derive("records")}
+func newSealer(c Config) *sealer {
+	return &sealer{c, c.identity(), c.derive("records")}
 }
 
 func (s *sealer) tag(message []byte) []byte {
@@ -82,7 +82,7 @@ func (s *sealer) open(data []byte, magic string) (wire.Reader, error) {
 func (s *sealer) head(message []byte, magic string) (wire.Reader, error) {
 	r, err := wire.Open(message, magic, recordVersion)
 	if err == nil && r.Uint64() != s.identity {
-		err = fmt.Errorf("%w: the other point has another Key or other Tunnels, or SipHash is set at one of them", estimate.ErrMismatch)
+		err = fmt.Errorf("%w: the other point has another Key, or SipHash is set at one of them", estimate.ErrMismatch)
 	}
 	if err != nil {
 		err = fmt.Errorf("hoplag: %w", err)
@@ -207,7 +207,7 @@ const (
 	readerPatience = 300e9
 )
 
-func newHistory(limit int) history { return history{limit: limit, readers: map[uint64]reader{}} }
+func newHistory(limit int) *history { return &history{limit: limit, readers: map[uint64]reader{}} }
 
 // add keeps a cut, and drops the oldest ones if there is no room.
 func (h *history) add(s stored, now int64) {

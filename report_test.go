@@ -435,7 +435,6 @@ func TestKeysAreLong(t *testing.T) {
 		ok     bool
 	}{
 		{Config{}, false}, {Config{Key: NewKey("fifteen bytes..")}, false}, {Config{Key: testKey}, true},
-		{Config{Key: testKey, Tunnels: &hashing.Tunnels{Depth: 1 << 16}}, false},
 	} {
 		if err := c.config.validate(); (err == nil) != c.ok || err != nil && !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("%+v: %v", c.config, err)

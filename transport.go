@@ -16,18 +16,14 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// An Exchange carries a request to another point's [Point.Answer] and returns
-// the reply: over HTTP ([HTTP]) or any bus. It must return when the context is done.
-type Exchange func(ctx context.Context, request []byte) (reply []byte, err error)
-
 // A mostKey is for the most bytes that a reply may have, in the context of an exchange.
 type mostKey struct{}
 
-// Follow compares this point with the one that ask reaches, such as [HTTP] at a URL. It yields a report for
-// each interval, of packets that passed there first and then here, and of those that came back. Whatever
-// happens to the other point, it continues until the context is done or this point is closed; reports say what is
-// wrong.
-func (p *Point) Follow(ctx context.Context, ask Exchange) iter.Seq[Report] {
+// Follow compares this point with another. Ask carries a request to that one's [Point.Answer], over HTTP ([HTTP]) or
+// any bus, and returns the reply, or returns when the context is done. Follow yields a report for each interval, of
+// packets that passed there first and then here, and of those that came back. Whatever happens to the other point, it
+// continues until the context is done or this point is closed; reports say what is wrong.
+func (p *Point) Follow(ctx context.Context, ask func(ctx context.Context, request []byte) (reply []byte, err error)) iter.Seq[Report] {
 	return func(yield func(Report) bool) {
 		// A megabyte of records, and one record with everything full, or names. Packing makes no cell larger
 		// but for its share of a block's head; a flow takes 65 bytes in a direction.
@@ -56,7 +52,7 @@ func (p *Point) Follow(ctx context.Context, ask Exchange) iter.Seq[Report] {
 type follower struct {
 	ctx     context.Context
 	point   *Point
-	ask     Exchange
+	ask     func(context.Context, []byte) ([]byte, error)
 	compare *comparison
 	name    uint64 // as a reader of both points
 	local   stored // the latest cut of the point's own
@@ -350,9 +346,9 @@ func (p *Point) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(reply)
 }
 
-// HTTP returns an Exchange with the point whose ServeHTTP is at url, by client, or [http.DefaultClient] if nil.
-// It reads no more than a point of the follower's Config can answer.
-func HTTP(client *http.Client, url string) Exchange {
+// HTTP returns what [Point.Follow] asks the point with whose ServeHTTP is at url, by client, or [http.DefaultClient] if
+// nil. It reads no more than a point of the follower's Config can answer.
+func HTTP(client *http.Client, url string) func(ctx context.Context, request []byte) (reply []byte, err error) {
 	return func(ctx context.Context, request []byte) ([]byte, error) {
 		q, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(request))
 		if err != nil {

@@ -34,7 +34,7 @@ func newTestPoint(t *testing.T, c Config, name string) *Point {
 }
 
 // measure sends messages and follows a from b until a report has a mean.
-func measure(t *testing.T, a, b *Point, ask Exchange) {
+func measure(t *testing.T, a, b *Point, ask func(context.Context, []byte) ([]byte, error)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

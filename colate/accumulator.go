@@ -13,8 +13,7 @@ import (
 // Estimates of these are pure noise, and calibrate those of a flow: see [Result.MeanInterval].
 const absentFlows = 199
 
-// An accumulator follows some flows through the epochs of two points. Its size does not
-// depend on the number of epochs.
+// An accumulator follows some flows through the epochs of two points. Its size does not depend on the number of epochs.
 type accumulator struct {
 	comparison
 	flows []joint.FlowRecord
@@ -66,8 +65,7 @@ type flowCell struct {
 	margin float64 // by how many packets it may be fuller than expected
 }
 
-// newAccumulator returns an empty accumulator for flows at points of Config c. The error
-// wraps [estimate.ErrConfig].
+// newAccumulator returns an empty accumulator for flows at points of Config c. The error wraps [estimate.ErrConfig].
 func newAccumulator(c Config, flows []joint.FlowRecord) (*accumulator, error) {
 	if len(flows) == 0 {
 		return nil, estimate.Invalid("colate", "number of flows", 0, "at least 1")
@@ -163,9 +161,13 @@ func (a *accumulator) tally(f int) {
 		c := &a.cells[j]
 		own.scatter.add(t, c.at, &c.sight, told, &mean)
 		own.late.add(t, c.at, &c.sight, &a.common)
+		way := 0.0 // packets on their way when an epoch begins, as far as the cell is settled
 		for e := range t.epochs {
 			if end := t.windowEnd(e); end >= 0 {
-				own.ends[end] += t.onWay(c.at, &c.sight, e) / a.kept
+				own.ends[end] += way / a.kept
+			}
+			if c.has(e) {
+				way += t.gone(c.at, e)
 			}
 		}
 	}
@@ -220,36 +222,25 @@ func (a *accumulator) marginOf(f int, own float64) float64 {
 	return margin(a.common.full + own)
 }
 
-// A flowEpoch is what a flow's cells hold in an epoch: packets that came and were sent, and in settled cells those
-// that came, and their times.
-type flowEpoch struct {
-	n, sent, open float64 // open: sent to cells that are not settled
-	in, area      float64
-	settled       float64 // cells
-}
-
-func (a *accumulator) gather(e int) (x flowEpoch) {
-	for j := range a.cells {
-		c := &a.cells[j]
-		n := a.table.packets(c.at, e)
-		x.n += n
-		x.sent += a.table.sent(c.at, e)
-		if !c.has(e) {
-			x.open += a.table.sent(c.at, e)
-			continue
-		}
-		x.settled++
-		x.in += n
-		x.area += c.areas[e]
-	}
-	return x
-}
-
 // tallyEpoch adds an epoch. The flow's settled cells stand for the others, by
 // the packets in them. It reports whether they tell the mean delay of those that came.
 func (a *accumulator) tallyEpoch(own *tally, e int, mean *float64) bool {
 	const some = 5 // packets
-	t, x, cells, typical := a.table, a.gather(e), float64(len(a.cells)), a.common.cell[e]
+	t, cells, typical := a.table, float64(len(a.cells)), a.common.cell[e]
+	// Packets that came, were sent, and were sent to cells that are not settled; cells that are, packets in them, and their times.
+	var x struct{ n, sent, open, settled, in, area float64 }
+	for j := range a.cells {
+		c := &a.cells[j]
+		x.n += t.packets(c.at, e)
+		x.sent += t.sent(c.at, e)
+		if !c.has(e) {
+			x.open += t.sent(c.at, e)
+			continue
+		}
+		x.settled++
+		x.in += t.packets(c.at, e)
+		x.area += c.areas[e]
+	}
 	counted, passed := (x.n-cells*typical)/a.kept, (x.sent-cells*a.common.sent[e])/a.kept
 	own.came += x.n
 	own.counted += counted

@@ -104,9 +104,8 @@ func TestHoursAreRight(t *testing.T) {
 	}
 }
 
-// A part of what is stored gives right answers, too, for flows that are alone in their counters: their
-// intervals hold what the ends of the window owe each other, also where packets wait alike. Without it 127 of
-// 320 hold.
+// A part of what is stored gives right answers, too, for flows that are alone in their counters: their intervals hold
+// what the ends of the window owe each other, also where packets wait alike. Without it 127 of 320 hold.
 func TestWindows(t *testing.T) {
 	spells := func(rng *rand.Rand, at float64) (float64, bool) {
 		if math.Mod(at+0.05, 1) < 0.1 {

@@ -13,8 +13,7 @@ import (
 
 const attacker = hashing.Flow(0xa77ac4e5)
 
-// attacked is traffic beside a flow that an attacker composed: packets of 50 ms, some of which are copies of
-// one.
+// attacked is traffic beside a flow that an attacker composed: packets of 50 ms, some of which are copies of one.
 func attacked(t *testing.T, packets, copies int) (up, down *Recorder) {
 	t.Helper()
 	all := traffic.Flows(4, 2000)
@@ -28,9 +27,8 @@ func attacked(t *testing.T, packets, copies int) (up, down *Recorder) {
 	return recorded(t, c, all)
 }
 
-// TestCopiesAreRefused: copies of one packet are all in one of their flow's counters, which is left out as that
-// of an elephant. The others do not stand for them: a flow has no answer if more than about a quarter of it
-// repeats.
+// TestCopiesAreRefused: copies of one packet are all in one of their flow's counters, which is left out as that of an
+// elephant. The others do not stand for them: a flow has no answer if more than about a quarter of it repeats.
 func TestCopiesAreRefused(t *testing.T) {
 	const packets = 400
 	for _, copies := range []int{200, 300, 400} {
@@ -47,9 +45,8 @@ func TestCopiesAreRefused(t *testing.T) {
 }
 
 // TestKeyAimsAtCounters: whoever holds the key that flows are hashed with finds flows that share a counter with
-// another, in some trials each, and packets that fall in it. As many packets as the flow itself has contradict
-// its record, and leave it without an answer. Flows that anyone may name change its mean by less than its
-// interval.
+// another, in some trials each, and packets that fall in it. As many packets as the flow itself has contradict its
+// record, and leave it without an answer. Flows that anyone may name change its mean by less than its interval.
 func TestKeyAimsAtCounters(t *testing.T) {
 	const packets, slow = 200, 2_000_000
 	key := hashing.SipHashFromKey([16]byte{7, 2})

@@ -98,16 +98,6 @@ func (t *cellTable) windowEnd(e int) int {
 	return 1
 }
 
-// onWay returns how many packets of a cell were on their way when an epoch began, as far as it is settled.
-func (t *cellTable) onWay(i int, s *sight, began int) (n float64) {
-	for e := range began {
-		if s.has(e) {
-			n += t.gone(i, e)
-		}
-	}
-	return n
-}
-
 // edge reports whether the epoch before or after one is not in the table, so that
 // what crosses the cut between them settles late or never.
 func (t *cellTable) edge(e int) bool {
@@ -150,9 +140,8 @@ func (t *cellTable) time(area uint64) float64 {
 	return float64(estimate.SignExtend(area, int(t.config.sumBits()))) * t.config.unit()
 }
 
-// A sight is what a cell shows: the epochs in which it is settled because no packet was lost. These come in
-// sets: an epoch in which nothing came that was not sent, or all epochs in which packets were sent and came
-// that crossed cuts.
+// A sight is what a cell shows: the epochs in which it is settled because no packet was lost. These come in sets: an
+// epoch in which nothing came that was not sent, or all epochs in which packets were sent and came that crossed cuts.
 //
 // Time in an epoch in which none came goes to the next of the set in which some did: so
 // areas are of packets that came, whenever they were sent.
@@ -249,9 +238,8 @@ func (t *cellTable) settle(i int, s *sight, set []int) {
 	}
 }
 
-// margin returns how many packets more than the median of its like a cell may
-// have: three deviations of a Poisson number. A fuller one is shared with an
-// elephant, which gives itself away by its count, whatever its delay.
+// margin returns how many packets more than the median of its like a cell may have: three deviations of a Poisson
+// number. A fuller one is shared with an elephant, which gives itself away by its count, whatever its delay.
 func margin(median float64) float64 { return 3*math.Sqrt(median) + 2 }
 
 // middle returns the median of Poisson numbers most of which may be too large, because
@@ -285,7 +273,9 @@ func (c *comparison) add(at []uint32, up, down *Recorder, s span) {
 	for i, k := range at {
 		c.table.put(i, up.words[k], down.words[k])
 	}
-	c.samples.add(up, down, s)
+	c.samples.put(up.samples, false, true)
+	c.samples.put(down.samples, true, true)
+	c.samples.match(s, min(up.limit, down.limit), false)
 	c.end(s, up.packets, down.packets, true)
 }
 

@@ -102,7 +102,14 @@ func (r *Recorder) MarshalBinary() ([]byte, error) { return r.AppendBinary(nil) 
 
 // UnmarshalBinary decodes an epoch of any Config. On error the recorder is unchanged.
 func (r *Recorder) UnmarshalBinary(data []byte) error {
-	decoded, err := decodeEpoch(data)
+	h, err := openHead(data[:min(headLength(data), len(data))])
+	if err == nil && h.size() != int64(len(data)) {
+		err = fmt.Errorf("%w: an epoch of %d bytes, want %d", estimate.ErrEncoding, len(data), h.size())
+	}
+	var decoded *Recorder
+	if err == nil {
+		decoded, err = h.decode(&blockReader{part: func(from, to int64) ([]byte, error) { return data[from:to], nil }})
+	}
 	if err != nil {
 		return fmt.Errorf("colate: %w", err)
 	}
@@ -112,22 +119,6 @@ func (r *Recorder) UnmarshalBinary(data []byte) error {
 	}
 	*r = *decoded
 	return nil
-}
-
-// decodeEpoch decodes an epoch and checks everything that checksums protect.
-func decodeEpoch(data []byte) (*Recorder, error) {
-	n := headLength(data)
-	if n == 0 || n > len(data) {
-		return nil, fmt.Errorf("%w: the head of an epoch ends early", estimate.ErrEncoding)
-	}
-	h, err := openHead(data[:n])
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(data)) != h.size() {
-		return nil, fmt.Errorf("%w: an epoch of %d bytes, want %d", estimate.ErrEncoding, len(data), h.size())
-	}
-	return h.decode(&blockReader{part: func(from, to int64) ([]byte, error) { return data[from:to], nil }})
 }
 
 // A blockReader reads the blocks of an encoded epoch, into room that it keeps.
@@ -303,9 +294,8 @@ func openHead(data []byte) (*epochHead, error) {
 		}
 		h.offsets[i+1] = h.offsets[i] + length
 	}
-	// An empty counter takes a bit, so counters take at most 64 times the memory of their encoding. A sample
-	// takes a bit and its tag: without tags 128 times, and 192 more while they are read, if all are in one
-	// block.
+	// An empty counter takes a bit, so counters take at most 64 times the memory of their encoding. A sample takes a
+	// bit and its tag: without tags 128 times, and 192 more while they are read, if all are in one block.
 	room := h.size() - h.offsets[c.blocks()] - blockOverhead*int64(sampleBlocks(h.sampled))
 	if least := int64(h.sampled) * int64(1+h.samples.digestBits); room < (least+7)/8 {
 		return nil, fmt.Errorf("%w: %d samples in %d bytes", estimate.ErrEncoding, h.sampled, room)
@@ -363,8 +353,7 @@ func (b *blockCodec) append(dst []byte, rows []row) []byte {
 	return binary.BigEndian.AppendUint32(dst, crc32.Checksum(dst[from:], castagnoli))
 }
 
-// read reads a block of the given number of rows, and checks its checksum. The error wraps
-// [estimate.ErrEncoding].
+// read reads a block of the given number of rows, and checks its checksum. The error wraps [estimate.ErrEncoding].
 func (b *blockCodec) read(to *blockReader, data []byte, least, most int) error {
 	end := len(data) - 4
 	if end < blockHead || crc32.Checksum(data[:end], castagnoli) != binary.BigEndian.Uint32(data[end:]) {

@@ -202,8 +202,7 @@ func TestLittleAsksForLittle(t *testing.T) {
 	}
 }
 
-// Whatever the bytes, what is accepted is what would be encoded; and what is
-// allocated is bounded by what is there.
+// Whatever the bytes, what is accepted is what would be encoded; and what is allocated is bounded by what is there.
 func FuzzEpoch(f *testing.F) {
 	for _, data := range malformed(f) {
 		f.Add(data)

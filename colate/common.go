@@ -138,8 +138,8 @@ func (c *common) variance() float64 {
 }
 
 // A scatter is how far cells are from the mean of all, or of their flow: Σ squares over packets, and their degrees
-// of freedom.
-type scatter struct{ squares, degrees float64 }
+// of freedom; and how much of both is how far they are in all epochs alike, as flows differ.
+type scatter struct{ squares, degrees, alike, cells float64 }
 
 // add adds how far a cell's areas are from those of such means in some epochs. A set answers
 // for all of its epochs together.
@@ -154,18 +154,27 @@ func (s *scatter) add(t *cellTable, i int, of *sight, epochs uint32, mean *[room
 			o.epochs++
 		}
 	}
+	off, packets, weight := 0.0, math.SmallestNonzeroFloat64, 0.0
 	for _, o := range apart[:t.epochs] {
 		if o.packets > 0 {
 			s.squares += o.off * o.off / o.packets * o.epochs
 			s.degrees += o.epochs
+			off += o.off * o.epochs
+			packets += o.packets * o.epochs
+			weight += o.packets * o.epochs * o.epochs
 		}
 	}
+	s.alike += off / packets * off
+	s.cells += weight / packets
 }
 
 // variance returns the variance of a packet's delay.
 func (s *scatter) variance() float64 {
 	return s.squares / max(s.degrees, 1)
 }
+
+// within returns that within cells, without what flows differ by.
+func (s *scatter) within() float64 { return max(s.squares-s.alike, 0) / max(s.degrees-s.cells, 1) }
 
 // A crossed is about packets that came in epochs after they were sent, of which rises of counts tell: those that
 // losses hide because no set explains them, or sets like those that do lost a packet; those in sets; and those from
@@ -259,15 +268,10 @@ func (l *crossed) missed(all *crossed) float64 {
 // No more of them come than are missing, in the flow's cells or all: other packets that nothing explains are
 // copies, or came past the first point.
 func (l *crossed) farther(all *crossed) float64 {
-	n := float64(l.far.n)
-	l.far.time = float32(2 * max(l.latest, all.latest) * max(all.part(), l.missing/max(n, l.missing, 1)) * n)
+	n, missing := float64(l.far.n), (all.missing+2*math.Sqrt(all.missing+1))*max(all.packets/max(all.sent, 1), 1)
+	part := missing / max(float64(all.far.n), missing)
+	l.far.time = float32(2 * max(l.latest, all.latest) * max(part, l.missing/max(n, l.missing, 1)) * n)
 	return l.far.most(l.clean)
-}
-
-// part returns what part of the packets that nothing explains may have been sent before the table.
-func (l *crossed) part() float64 {
-	missing := (l.missing + 2*math.Sqrt(l.missing+1)) * max(l.packets/max(l.sent, 1), 1)
-	return missing / max(float64(l.far.n), missing)
 }
 
 // most returns the most that these may add to the mean of so many packets.

@@ -40,9 +40,8 @@ type Config struct {
 	// PerFlow / 2 packets in a period.
 	CountBits uint8
 
-	// DigestBits is the width of the sum of digests, 4 to 32. Different packets look alike once in
-	// 2^DigestBits. So with fewer than 16 bits fewer epochs are compared at a time, and packets that cross
-	// their cuts spoil more.
+	// DigestBits is the width of the sum of digests, 4 to 32. Different packets look alike once in 2^DigestBits. So
+	// with fewer than 16 bits fewer epochs are compared at a time, and packets that cross their cuts spoil more.
 	DigestBits uint8
 
 	// Shift sets the unit of time to 2^Shift nanoseconds, 0 to CountBits + DigestBits. The delay of a packet is

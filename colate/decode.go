@@ -246,14 +246,26 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 		packets += n
 	}
 	mean := sum / max(packets, 1)
+	slow := d.common.late.missed(&d.common.late)
 	for i := range flows {
-		beyond := d.doubt(p, &r, i, counters, mean)
+		beyond := d.doubt(p, &r, i, counters, mean, slow)
 		r.Packets[i] /= max(d.read(), 1e-9)
 		if r.StdDev != nil && studentQuantile*r.StdDev[i] > d.common.lasted { // which tells nothing
 			r.Usable[i] = 0
 		}
-		if f, ok := d.samples.of(flows[i], clocks, &d.common, beyond); ok {
-			combine(&r, i, &f)
+		if f, ok := d.samples.of(flows[i], clocks, &d.common, &tally{}, beyond); ok {
+			switch { // samples are a part of a mean, so that it holds against them, or all that tells of the flow
+			case r.Usable[i] == 0:
+				r.Mean[i], r.Usable[i] = f.mean, 1
+				if low, high := f.off(0.95); r.StdDev != nil {
+					r.StdDev[i] = (low + high) / 2 / studentQuantile
+				}
+			case r.StdDev != nil:
+				off := r.StdDev[i] * estimate.StudentQuantile((1+sure)/2, 5)
+				if _, ok := f.share(r.StdDev[i], r.Mean[i], off, off); !ok {
+					r.Usable[i] = 0
+				}
+			}
 		}
 		if r.Mean[i] < 0 && mean > 0 && (r.StdDev == nil || r.Mean[i]+3*r.StdDev[i] > 0) {
 			r.Mean[i] = 0 // noise: the second clock is not behind
@@ -264,23 +276,6 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 
 func cellsOf(p *joint.Problem, flow int) []uint32 {
 	return p.Cells[flow*p.CellsPerRow:][:p.CellsPerRow]
-}
-
-// combine holds what samples say of flow i against its mean, of which they are a part, or takes it where nothing
-// else tells of the flow.
-func combine(r *joint.Result, i int, f *sampled) {
-	switch {
-	case r.Usable[i] == 0:
-		r.Mean[i], r.Usable[i] = f.mean, 1
-		if low, high := f.off(0.95); r.StdDev != nil {
-			r.StdDev[i] = (low + high) / 2 / studentQuantile
-		}
-	case r.StdDev != nil:
-		off := r.StdDev[i] * estimate.StudentQuantile((1+sure)/2, 5)
-		if _, ok := f.share(r.StdDev[i], r.Mean[i], off, off); !ok {
-			r.Usable[i] = 0
-		}
-	}
 }
 
 // studentQuantile is as in [joint.Result.MeanInterval].
@@ -322,7 +317,7 @@ func (d *differences) left(p *joint.Problem) []left {
 //   - Packets that were sent before the tables in which they came, long ago.
 //   - Packets more or fewer than the records of all flows say, beyond chance. What was
 //     sent is right as well as what came.
-func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters []left, mean float64) (beyond float64) {
+func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters []left, mean, slow float64) (beyond float64) {
 	all, m, n := &d.common, float32(p.CellsPerRow), p.Packets[f]
 	var k left
 	variance := float32(p.Doubt[f] * p.Doubt[f])
@@ -358,7 +353,7 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters [
 		return beyond
 	}
 	n = max(n, 1)
-	slow := max(all.late.missed(&all.late), own.missed(&all.late)) / studentQuantile
+	slow = max(slow, own.missed(&all.late)) / studentQuantile
 	r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + slow*slow + rounding(d.config.unit())/n)
 	return beyond
 }

@@ -5,29 +5,26 @@
 //
 // # The machine
 //
-// A point has n counters. A flow owns m of them, chosen by its hash, and shares each with all other flows that
-// hash there. A packet chooses one of its flow's m counters by its own digest, so every point chooses alike.
-// The point adds the packet's time, its digest and 1 to that counter: one hash, one memory update, no timestamp
-// in the packet and no state per flow. At each multiple of a period of the clock the counters go to a [Store],
-// and empty ones take over. One packet in 64, chosen by a hash so that both points keep the same ones, is also
-// kept by itself.
+// A point has n counters. A flow owns m of them, chosen by its hash, and shares each with all other flows that hash
+// there. A packet chooses one of its flow's m counters by its own digest, so every point chooses alike. The point adds
+// the packet's time, its digest and 1 to that counter: one hash, one memory update, no timestamp in the packet and no
+// state per flow. At each multiple of a period of the clock the counters go to a [Store], and empty ones take over. One
+// packet in 64, chosen by a hash so that both points keep the same ones, is also kept by itself.
 //
-// A query compares the two points' counters epoch by epoch. If a counter's count and digests change alike at
-// both points over some epochs, nothing was lost in these, and the difference of the sums of times is the time
-// that the packets spent on their way: the flow's, and those of others as noise. It is exact however many
-// packets cross the cuts of the clock. Where a packet was lost, the flow's other counters stand for this one.
-// Given the flow's number of packets, as flow records have it, the mean follows. A record that the counters
-// contradict is refused. Answers are about the packets that came in the window; where one point lacks an epoch,
-// about those that were sent in an epoch that the first has and came in one that the second has. Of those that
-// take more than eight epochs only their number is known, and intervals have upper ends as if they took twice as
-// long as the latest of them shows, if any may ([StoreOptions].Delay): choose a Period of at least an eighth of
-// the greatest delay. Intervals also hold what
-// packets that cross the window's ends waited outside of it.
+// A query compares the two points' counters epoch by epoch. If a counter's count and digests change alike at both
+// points over some epochs, nothing was lost in these, and the difference of the sums of times is the time that the
+// packets spent on their way: the flow's, and those of others as noise. It is exact however many packets cross the cuts
+// of the clock. Where a packet was lost, the flow's other counters stand for this one. Given the flow's number of
+// packets, as flow records have it, the mean follows. A record that the counters contradict is refused. Answers are
+// about the packets that came in the window; where one point lacks an epoch, about those that were sent in an epoch
+// that the first has and came in one that the second has. Of those that take more than eight epochs, in [Path.Decode]
+// three if no Delay says more, only their number is known, and intervals have upper ends as if they took twice as long
+// as the latest of them shows, if any may ([StoreOptions].Delay): choose a Period of at least an eighth of the greatest
+// delay. Intervals also hold what packets that cross the window's ends waited outside of it.
 //
-// The samples tell deviations, quantiles and losses, need no records, and answer for an elephant that loses
-// packets in all of its counters. A query weighs samples and counters by their variances. There is no answer if
-// they contradict each other, if neither tells of some epochs, which the error names, or if the interval is
-// wider than the window.
+// The samples tell deviations, quantiles and losses, need no records, and answer for an elephant that loses packets in
+// all of its counters. A query weighs samples and counters by their variances. There is no answer if they contradict
+// each other, if neither tells of some epochs, which the error names, or if the interval is wider than the window.
 //
 // A packet takes 7 to 12 bits of a store from 100 packets a second on, 7.1 at the 70,000 that [DefaultConfig]
 // is for, which is 5.4 GB a day at each point (go test ./colate -run TestSizes -v). [Plan] computes the size

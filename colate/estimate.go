@@ -16,8 +16,7 @@ type Result struct {
 	// Delay.StdDev is 0 if too few packets were sampled, or if an unknown drift of the clocks would explain it.
 	estimate.Delay
 
-	// Packets is the number of the flow's packets: as recorded or, if that is
-	// in doubt, with the help of the counters.
+	// Packets is the number of the flow's packets: as recorded or, if that is in doubt, with the help of the counters.
 	Packets float64
 	// Sampled is the number of the flow's packets that were sampled at both points, if Config.OneIn asked for
 	// that. Lost is the fraction of those sampled at the first point that the second did not see within eight
@@ -80,7 +79,11 @@ func (a *accumulator) answer(i int, clocks bool) (r Result) {
 	if why := a.estimate(i, &r); why != nil {
 		r = Result{Err: why}
 	}
-	if f, ok := a.samples.of(a.flows[i], clocks, &a.common, a.tallies[i].late.farther(&a.common.late)); ok {
+	own := &a.tallies[i]
+	if a.config.forSamples() { // and for many flows each
+		own = &tally{}
+	}
+	if f, ok := a.samples.of(a.flows[i], clocks, &a.common, own, a.tallies[i].late.farther(&a.common.late)); ok {
 		r.combine(f)
 	}
 	if r.Mean < 0 && a.reference > 0 && 2*r.Mean > r.MeanInterval(sure).Low {
@@ -246,8 +249,9 @@ func (e *estimator) fill(r *Result, all *common, reference, unit float64) {
 	if r.freedom = max(own.degrees, 1); own.degrees < 3 {
 		variance, r.freedom = max(variance, r.Mean*r.Mean), max(all.scatter.degrees, 1)
 	}
-	// The packets in settled cells are a sample of the flow's, times are in units, and a record may be wrong.
-	sampled := (own.sampled*variance + own.between + e.packets*rounding(unit)) / (e.packets * e.packets)
+	// The packets in settled cells are a sample of the flow's, and those in others may be rare and as slow as any
+	// are; times are in units, and a record may be wrong.
+	sampled := (own.sampled*max(variance, all.scatter.within()) + own.between + e.packets*rounding(unit)) / (e.packets * e.packets)
 	recorded := above * (1 - e.counted) * e.doubt / e.packets
 	// Packets of large flows that share a counter take as long as any.
 	shared := e.excess / e.packets * math.Sqrt(all.scatter.variance())

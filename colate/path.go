@@ -52,9 +52,8 @@ type Missing struct {
 	Err        error
 }
 
-// Estimate returns what two stores say about a flow in the time from from to
-// to, in nanoseconds, ends included. The error is that of ctx, of the file system, or of the answer, or
-// [estimate.ErrNoSamples] if no epoch overlaps the time.
+// Estimate returns what two stores say about a flow in the time from from to to, in nanoseconds, ends included. The
+// error is that of ctx, of the file system, or of the answer, or [estimate.ErrNoSamples] if no epoch overlaps the time.
 func (p Path) Estimate(ctx context.Context, flow joint.FlowRecord, from, to int64) (Result, Coverage, error) {
 	answers, coverage, err := p.EstimateAll(ctx, []joint.FlowRecord{flow}, from, to)
 	if err != nil {

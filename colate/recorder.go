@@ -171,8 +171,7 @@ func (r *Recorder) rarely(f hashing.Flow, p hashing.Packet, t int64) {
 	}
 }
 
-// begin aligns the epoch to the clock. At either end of the range of 64 bits,
-// it takes the last epoch that fits.
+// begin aligns the epoch to the clock. At either end of the range of 64 bits, it takes the last epoch that fits.
 func (r *Recorder) begin(t int64) {
 	period := r.config.Period
 	t = min(max(t, math.MinInt64+period), math.MaxInt64-period)

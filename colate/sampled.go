@@ -29,7 +29,7 @@ type sampled struct {
 	drift              float64 // variance that a drift would explain
 	slow               float64 // by how much the mean may be too low, because packets take longer than samples wait
 	hidden, rare       float64 // variance that the flow may have without its samples showing it, and how many packets make it
-	beyond             float64 // the same of the variance
+	beyond, counted    float64 // the same of the variance, and what counters show and samples do not
 	part               float64 // of the flow's packets that are sampled
 }
 
@@ -41,8 +41,7 @@ type passed struct {
 }
 
 const (
-	// mostKept is the number of a flow's samples that are kept: of more, those
-	// with the lowest tags, which are as fair.
+	// mostKept is the number of a flow's samples that are kept: of more, those with the lowest tags, which are as fair.
 	mostKept = 1 << 15
 	// fewest is the smallest number of sampled packets that tell of a flow.
 	fewest = 3
@@ -105,15 +104,15 @@ func (s *sampling) means(flows []joint.FlowRecord) []joint.Sample {
 }
 
 // of returns what samples say of a flow, of which packets that take longer than any sample waits may raise the
-// mean. It reports false if they are too few, or do not tell.
-func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, beyond float64) (o sampled, ok bool) {
+// mean. It reports false if they are too few, or do not tell. Its counters tell, too, unless they are empty.
+func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, own *tally, beyond float64) (o sampled, ok bool) {
 	both, only, packets, ok := s.matched(r)
 	n, strange := float64(len(both)), float64(len(only))
 	if !ok || n < fewest {
 		return o, false
 	}
 	o = sampled{matched: both, packets: n, unit: s.config.unit(), all: packets}
-	o.learn(cmp.Or(r.Packets, o.all), clocks, s.pool())
+	o.learn(cmp.Or(r.Packets, o.all), clocks, s.pool(), own, &all.scatter)
 	latest := 0.0
 	for _, p := range only {
 		latest = max(latest, float64(p.at-s.begun))
@@ -142,12 +141,13 @@ func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, beyond float
 // the mean of these, and the kurtosis.
 type pool struct {
 	part, mean, kurtosis float64
+	all                  estimate.Moments // of all of them
 	known                bool
 }
 
-func (s *sampling) pool() pool {
+func (s *sampling) pool() *pool {
 	if s.pooled.known {
-		return s.pooled
+		return &s.pooled
 	}
 	squares, fourths, means, all, typical, flows := 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
 	for i := -1; i < len(s.flows); i++ {
@@ -164,6 +164,7 @@ func (s *sampling) pool() pool {
 			}
 		}
 		each(m.Add)
+		each(s.pooled.all.Add)
 		n := float64(m.N())
 		if n < 2 {
 			continue
@@ -179,11 +180,11 @@ func (s *sampling) pool() pool {
 	s.pooled.part = squares / max(means, math.SmallestNonzeroFloat64)
 	s.pooled.mean = typical / max(flows, 1)
 	s.pooled.kurtosis = fourths * all / max(squares*squares, math.SmallestNonzeroFloat64)
-	return s.pooled
+	return &s.pooled
 }
 
-// learn learns from the matched samples, of so many packets, and the pool of all.
-func (f *sampled) learn(number float64, clocks bool, likely pool) {
+// learn learns from the matched samples, of so many packets, from the pool of all, and from the flow's counters.
+func (f *sampled) learn(number float64, clocks bool, likely *pool, counters *tally, others *scatter) {
 	n, first := f.packets, f.matched[0]
 	var middle, second, fourth, times, slope float64
 	for _, p := range f.matched {
@@ -206,7 +207,8 @@ func (f *sampled) learn(number float64, clocks bool, likely pool) {
 	off := func(variance float64) float64 { // a packet more or less, and times in units
 		return math.Sqrt(max(variance/n*(1-f.part), second/(n*n)) + rounding(f.unit)/n)
 	}
-	pooled := max(variance, likely.part*f.mean*f.mean)
+	f.counted = counters.beyond(variance, number, &likely.all, others)
+	pooled := max(variance+f.counted, likely.part*f.mean*f.mean)
 	f.error, f.likely = off(max(pooled, f.hidden)), off(pooled)
 	if second > 0 {
 		// The tails of small samples lack the largest: take those of an exponential law at least.
@@ -215,6 +217,23 @@ func (f *sampled) learn(number float64, clocks bool, likely pool) {
 	if times > 0 && !clocks {
 		f.drift = min(slope*slope/(times*n), second)
 	}
+}
+
+// beyond returns the variance of a flow's packets that its counters show and its samples do not: beyond that of
+// these and of others' samples, and three standard errors if delays are exponential. All of it may be the flow's, and
+// of one slow packet. What the counters do not tell of may vary so for each packet, and two deviations of Poisson
+// numbers, or as all others' do.
+func (t *tally) beyond(variance, packets float64, samples *estimate.Moments, others *scatter) float64 {
+	if t.shown == 0 {
+		return 0
+	}
+	cells, missed := max(t.came/packets, 1), 2*max(packets/t.shown-1, 0)
+	more := func(counted, degrees, cells float64) float64 {
+		usual := (variance + (cells-1)*samples.Variance()) * (1 + 3*math.Sqrt(8/max(degrees, 1)+8/float64(max(samples.N(), 1))))
+		return max(counted*cells-usual, 0)
+	}
+	own := more(t.variance(), t.degrees, cells)
+	return own + max(own, more(others.within(), others.degrees, 1))*(missed+2*math.Sqrt(missed))
 }
 
 // rounding returns the variance of a delay because times are in units, at most.
@@ -246,7 +265,7 @@ func (f *sampled) deviations(confidence float64) estimate.Interval {
 	i.Low = max(f.deviation*few-f.unit, 0)
 	often := 1 / estimate.DeviationInterval(1, uint64(2*f.rare)+2, confidence).Low
 	i.High = math.Hypot(i.High, math.Sqrt(f.hidden*(1+1/max(f.rare, 0.01)))*often)
-	i.High = math.Hypot(i.High, math.Sqrt(f.beyond))
+	i.High = math.Hypot(i.High, math.Sqrt(f.beyond+f.counted))
 	if f.drift > 0 {
 		i.Low *= math.Sqrt(max(1-f.drift/(f.deviation*f.deviation*(1-1/f.packets)), 0))
 	}

@@ -71,8 +71,6 @@ func (r *Recorder) limitTo(limit uint32) {
 // its hash says.
 func sampleBlocks(samples int) int { return (samples + blockCounters - 1) / blockCounters }
 
-func sampleBlock(flow uint32, blocks int) int { return int(uint64(flow) * uint64(blocks) >> 32) }
-
 // firstKey returns the first key of a block.
 func firstKey(block, blocks int) uint64 {
 	return (uint64(block)<<32 + uint64(blocks) - 1) / uint64(blocks)
@@ -143,19 +141,11 @@ func (s *sampling) put(samples []sample, down, live bool) {
 	}
 }
 
-// add adds the samples of a pair of epochs.
-func (s *sampling) add(up, down *Recorder, epoch span) {
-	for i, r := range []*Recorder{up, down} {
-		s.put(r.samples, i == 1, true)
-	}
-	s.match(epoch, min(up.limit, down.limit), false)
-}
-
 // read adds the samples of an epoch in a store. Of the second point, the times are corrected.
 func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live, corrected bool) (err error) {
 	last, blocks := -1, sampleBlocks(h.sampled)
 	for i := range s.flows {
-		block := sampleBlock(s.flows[i].key, blocks)
+		block := int(uint64(s.flows[i].key) * uint64(blocks) >> 32)
 		if block == last || blocks == 0 {
 			continue
 		}

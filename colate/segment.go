@@ -89,8 +89,7 @@ func appendFrame(dst []byte, r *Recorder) ([]byte, entry) {
 	return dst, e
 }
 
-// parseFrame reads the head of a frame at an offset. It reports false unless
-// the whole frame ends before the given end.
+// parseFrame reads the head of a frame at an offset. It reports false unless the whole frame ends before the given end.
 func parseFrame(head []byte, number uint64, offset, end int64) (entry, bool) {
 	be := binary.BigEndian
 	if len(head) < frameSize || string(head[:4]) != frameMagic || crc32.Checksum(head[:28], castagnoli) != be.Uint32(head[28:]) {

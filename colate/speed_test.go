@@ -1,6 +1,7 @@
 package colate
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -14,7 +15,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// BenchmarkQuery answers for one flow from two stores of an hour, all in the system's cache.
+// BenchmarkQuery answers for flows from two stores of an hour, all in the system's cache.
 func BenchmarkQuery(b *testing.B) {
 	flows, packets := speed.Flows(), speed.Packets()
 	c := DefaultConfig
@@ -35,14 +36,20 @@ func BenchmarkQuery(b *testing.B) {
 			}
 		}
 	}
-	b.ResetTimer()
-	for i := range b.N {
-		record := joint.FlowRecord{Flow: flows[i&(speed.StreamLength-1)], Packets: 60} // one of each minute
-		_, coverage, err := path.Estimate(b.Context(), record, 0, 60*c.Period-1)
-		if err != nil || coverage.Epochs != 60 {
-			b.Fatal(err, coverage)
+	for _, n := range []int{1, 4000} {
+		records := make([]joint.FlowRecord, n)
+		for i := range records {
+			records[i] = joint.FlowRecord{Flow: flows[i], Packets: 60} // one of each minute
 		}
-		b.ReportMetric(float64(coverage.Bytes)/1e6, "MB-read/op")
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.ReportAllocs(); b.Loop(); {
+				_, coverage, err := path.EstimateAll(b.Context(), records, 0, 60*c.Period-1)
+				if err != nil || coverage.Epochs != 60 {
+					b.Fatal(err, coverage)
+				}
+				b.ReportMetric(float64(coverage.Bytes)/1e6, "MB-read/op")
+			}
+		})
 	}
 }
 

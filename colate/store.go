@@ -25,7 +25,7 @@ type StoreOptions struct {
 	// cannot tell such delays; of a second, or a 60th of the Period if that is shorter, if Delay is 0. Sampled
 	// packets that take longer than both Delay and eight Periods count as lost. What only the second point saw is
 	// a copy if eight Periods are longer than Delay, or two minutes if that is 0; or else it may have been on its
-	// way for long, and intervals are as wide.
+	// way for long, and intervals are as wide. In [Path.Decode], which holds fewer epochs, three must be longer.
 	Delay int64
 	// ReadOnly opens a store that another process may be writing to. Each query finds what has been written and
 	// removed since. Nothing is repaired, and Append and retention fail.
@@ -287,8 +287,7 @@ func (s *Store) Close() error {
 }
 
 // DropBefore removes the segments whose epochs all ended by t, in nanoseconds, and returns the number of epochs
-// removed. The segment being written stays. An epoch from a clock that ran ahead preserves only its own
-// segment.
+// removed. The segment being written stays. An epoch from a clock that ran ahead preserves only its own segment.
 func (s *Store) DropBefore(t int64) (int, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()

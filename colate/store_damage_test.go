@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// What Append acknowledged survives a crash, whether that left some bytes of what it did not acknowledge, or
-// none.
+// What Append acknowledged survives a crash, whether that left some bytes of what it did not acknowledge, or none.
 func TestCrash(t *testing.T) {
 	files := newMemory()
 	s := openStore(t, files, StoreOptions{segmentBytes: int64(sizeOf(t, 0, 2))})

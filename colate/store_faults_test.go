@@ -78,8 +78,7 @@ func TestUnreadableSegment(t *testing.T) {
 	}
 }
 
-// What fails may be done again, but once a sync has failed, nothing is promised
-// any more, whatever a later one says.
+// What fails may be done again, but once a sync has failed, nothing is promised any more, whatever a later one says.
 func TestFaults(t *testing.T) {
 	files := newMemory()
 	s := openStore(t, files, StoreOptions{segmentBytes: 1})

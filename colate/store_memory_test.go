@@ -15,8 +15,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// memory is a fileSystem that counts what is read, forgets on crash what was
-// not synced, and fails when told to.
+// memory is a fileSystem that counts what is read, forgets on crash what was not synced, and fails when told to.
 type memory struct {
 	mu       sync.Mutex
 	names    map[string]*memoryFile

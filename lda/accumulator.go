@@ -417,7 +417,11 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.coming = whole.late / whole.received
 	r.late = r.late/whole.received + r.coming
 	if !a.Settled() {
-		r.late += float64(a.unlike.lost) * of.length / whole.received
+		lost := a.unlike.lost // but for those of before, if they would have come by now
+		if a.areas.Cuts()-a.from >= a.Settling() {
+			lost -= min(lost, a.before.lost)
+		}
+		r.late += float64(lost) * of.length / whole.received
 		r.pending = min(1, whole.last.Pending/max(1, whole.last.Packets))
 	}
 	if r.Extra > 0 || whole.joined > 0 { // otherwise each stamp is one of two
@@ -439,6 +443,14 @@ func (r *Result) owe(whole *transit, repeated float64) {
 	if error := unsure * math.Sqrt(whole.unsure) / whole.received; error < r.sampling {
 		r.owed, r.delaysError = whole.delays/whole.received-r.Mean, error
 	}
+	// Those that were alone are a sample, chosen by the hash. As many as three in a sample's size may be as slow as any
+	// packet lately without showing in it.
+	if n := float64(r.alone.N); n > 0 && r.Lost+r.Extra == 0 && whole.joined+repeated == 0 {
+		error := unsure * math.Hypot(r.alone.StdDev/math.Sqrt(n), 3/n*(whole.greatest-r.alone.Mean))
+		if error < min(r.delaysError, r.sampling) {
+			r.owed, r.delaysError = r.alone.Mean-r.Mean, error
+		}
+	}
 	r.MeanError = math.Hypot(r.sampling, math.Abs(r.owed)+r.late)
 	// Copies take the places of one another on their way, so that they seem to be older at the ends than they are.
 	for _, end := range [2]*areas.OnWay{&whole.first, &whole.last} {
@@ -449,7 +461,7 @@ func (r *Result) owe(whole *transit, repeated float64) {
 // tellUnsettled counts as lost the packets outstanding that are more than can be on their way, which cells that
 // settled tell, and as extra those by which fewer than none are, and what it counted before no more.
 func (a *Accumulator) tellUnsettled(r *Result, whole *transit, fewer int) {
-	was := a.before
+	was, of := a.before, a.report()
 	extra := max(min(fewer, was.most), was.extra-int(r.Extra)) // cells showed fewer of them
 	// Others were lost in cells that do not show an extra packet, and show neither.
 	hidden := max(0, extra-fewer)
@@ -457,6 +469,11 @@ func (a *Accumulator) tellUnsettled(r *Result, whole *transit, fewer int) {
 	a.unlike = unsettled{lost: was.lost, most: fewer, onWay: was.onWay}
 	if whole.received > 0 {
 		a.unlike.onWay = max(whole.last.Packets, fadingOnWay*was.onWay)
+		// A moment tells it to a few in a hundred of those on their way, which would be told as losses and taken back in turn.
+		all, doubt := whole.time/of.length, math.Sqrt(whole.variance)/of.length
+		if off := all - was.onWay; math.Abs(off) < 3*doubt && 12*doubt < was.onWay { // the quarter below allows for it
+			a.unlike.onWay = was.onWay + off/8
+		}
 	}
 	if n := a.unlike.onWay; whole.received > 0 && n > 0 {
 		a.unlike.lost = int(r.Outstanding) - int(1.25*n+4*math.Sqrt(n))

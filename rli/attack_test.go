@@ -217,10 +217,9 @@ func TestSmallEncodingAsksForLittle(t *testing.T) {
 	}
 }
 
-// TestForgedReferenceWithinReason: whoever can send references, or holds the key of tagged ones, is believed
-// within what is possible: a delay of up to the time since the reference before. If every other reference, 55
-// µs apart, says 40 µs instead of 1.5, the mean is 20; one that says a millisecond is left out. With another
-// key none is believed.
+// TestForgedReferenceWithinReason: whoever can send references, or holds the key of tagged ones, is believed within what
+// is possible: a delay of up to the time since the reference before. If every other reference, 55 µs apart, says 40 µs
+// instead of 1.5, the mean is 20; one that says a millisecond is left out. With another key none is believed.
 func TestForgedReferenceWithinReason(t *testing.T) {
 	forger := func(k byte) *Injector { return &Injector{key: key{hashing.SipHashFromKey([16]byte{k}), true}} }
 	for name, c := range map[string]struct {

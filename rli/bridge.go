@@ -14,16 +14,13 @@ import "math"
 //
 // The height of the bridge from zero to zero, √(8/π·u(1−u)T)·σ, is learned by doublings of the time since the
 // period's beginning and the time left, that of a typical packet with it: never zero. When packets came is not
-// known within a span of T + a − b; the deviation is in proportion to it.
+// known within a span of T + a − b; the deviation is in proportion to it. The larger a packet of s ns is, the
+// less it waited: dw/ds = −V·(1/z² + (K−1)/B²), where z = w + s, V is the variance of w, and B = z + R if K
+// packets of R ns come until the end (METHODS.md, section 4).
 //
-// If packets come at random, K of R ns come between one of s ns, which leaves z = w + s to be sent, and the end,
-// for B = z + R, with the probability z/B·(λB)ᴷ/K!·exp(−λB). The larger it is, the less it waited, by its
-// variance V: dw/ds = −V·(1/z² + (K−1)/B²).
-//
-// A burst makes waits rise slowly and fall fast. So estimates from or to one known packet are multiplied by a
-// learned factor, and those between two drawn to the straight line. A predicted error is the bridge's deviation
-// and a part of what is possible at all, times how far off references are when estimated from the others, by
-// doublings of both.
+// A burst makes waits rise slowly and fall fast. So estimates from or to one known packet are multiplied by a learned
+// factor, and those between two drawn to the straight line. A predicted error is the bridge's deviation and a part of
+// what is possible, times how far off references are, by doublings of both.
 type spread struct {
 	height, before, after ratios
 	miss                  [3]ratios // by the number of known ends

@@ -55,11 +55,10 @@ func twoClasses(t *testing.T, load float64, of int, both bool, loss queue.LossCo
 	return events
 }
 
-// TestTwoClasses: if packets of two classes are reported by Update, no wrong answer has a bounded interval,
-// whichever class the references belong to and whatever the injector sees, with the defaults or with the rate,
-// with or without loss, in one long interval or in short ones. There are two negative controls: references that
-// do not tell how many packets were sent give wrong answers, and if the other class is reported by Pass, as it
-// should be, answers are bounded.
+// TestTwoClasses: if packets of two classes are reported by Update, no wrong answer has a bounded interval, whichever
+// class the references are of and whatever the injector sees, with or without the rate or loss, in long intervals or
+// short ones. There are two negative controls: references that do not tell how many packets were sent give wrong
+// answers, and if the other class is reported by Pass, as it should be, answers are bounded.
 func TestTwoClasses(t *testing.T) {
 	long(t)
 	silent, passed := 0, 0

@@ -14,7 +14,7 @@ import (
 // The encoding holds what was measured, and nothing about the link: SPEC.md, section 4.6.
 const (
 	magic        = "HRLI"
-	version      = 15
+	version      = 16
 	decodedShare = 64 // the memory that a Config may ask for beyond the receiver's own, in lengths of the encoding
 	configFields = 7
 	sumsFields   = 6
@@ -85,8 +85,8 @@ func (r *Receiver) MarshalBinary() ([]byte, error) {
 // UnmarshalBinary replaces r's configuration and measurements, and forgets the link, the references and the
 // packets that wait. The error wraps [estimate.ErrEncoding]; r is then unchanged.
 //
-// It allocates what the encoded Config asks for, [Config.MemorySize], but no more than what r's own Config
-// takes ([DefaultConfig], if r is zero) or 64 times the encoding's length, whichever is greater.
+// It allocates the encoded Config's [Config.MemorySize], but no more than the greater of that of r's own Config
+// ([DefaultConfig], if r is zero) and 64 times the encoding's length.
 func (r *Receiver) UnmarshalBinary(data []byte) error {
 	own := DefaultConfig
 	if r.tracker != nil {

@@ -15,10 +15,9 @@
 //
 // # Who it is for
 //
-// Use it where packets cannot carry timestamps and the two ends cannot exchange synopses of the packets that
-// they saw. It needs a single path that is first come, first served, an injector in line with the traffic, and
-// timestamps whose errors are below 4 % of the wait, or 20 % with straight lines. Where both ends can exchange
-// synopses, lda, lds and colate assume less.
+// Use it where packets cannot carry timestamps and the two ends cannot exchange synopses: lda, lds and colate
+// assume less. It needs a single path that is first come, first served, an injector in line with the traffic,
+// and timestamps whose errors are below 4 % of the wait, or 20 % with straight lines.
 //
 // # How it works
 //
@@ -31,27 +30,26 @@
 //   - [Auto] interpolates within busy periods of the link. A packet that departs later than the link could have
 //     sent it found the link idle, and did not wait; packets behind it wait for no longer than the link has
 //     been busy. Auto learns the link's rate and base delay, the errors of timestamps and the drift of the
-//     clocks. It uses straight lines where these are closer to the references, or where its assumptions
-//     conflict with them. A packet does not wait for its own size. Flows whose packets are larger or smaller
-//     than usual miss their intervals more often than these say: a little with Auto, much with the others.
+//     clocks, and uses straight lines where its assumptions conflict with references. Flows whose packets are
+//     larger or smaller than usual miss their intervals more often than these say: much without Auto.
 //
 // # How sure it is
 //
 // The receiver estimates every reference from its neighbours, as if it had not arrived, and so learns how far
-// off its estimates are. The experiment ours-rli-robust shows how well its intervals hold. References do not
-// reveal all delays: the injector may stop, packets may overtake each other, references may be lost where
-// packets are not, as behind the last packet that a full queue takes, the sender's software may pause, a clock
-// may be stepped. If this concerns more than one in 20 of a flow's packets, the answer is an error that wraps
-// [ErrUntrusted] and says why; otherwise the interval is wider.
+// off its estimates are. References do not reveal all delays: the injector may stop, packets may overtake each
+// other, references may be lost where packets are not, the sender's software may pause, a clock may be stepped.
+// If this concerns more than one in 20 of a flow's packets, the answer is an error that wraps [ErrUntrusted]
+// and says why; otherwise the interval is wider. It is wider, too, by what references do to packets behind
+// them: these wait for the reference itself, and for a sender that stops for P ns at each, T ns apart. That a
+// reference says, or departures show. Nothing shows it where the queue never empties within P; the mean is then
+// off by up to P²/2T.
 //
 // # What it assumes
 //
 // There is one path with one queue, first come, first served. Measure each class with its own references and
 // receiver, and report all packets that join the queue from elsewhere to that receiver with [Receiver.Pass].
-//
-// The clocks agree. An offset is added to every mean, exactly, and changes no deviation; package estimate/clock
-// can remove it. A step that is shorter than the time between two references looks like a longer wait. Nothing
-// is known of the delays of lost packets.
+// An offset of the clocks is added to every mean, exactly; package estimate/clock can remove it. A step that is
+// shorter than the time between two references looks like a longer wait. Nothing is known of lost packets.
 //
 // # Source
 //

@@ -36,7 +36,6 @@ var doubtNames = [doubtBits]string{
 	"a clock was stepped, or the way changed", "the sender paused for as long as packets take", "few references had come",
 }
 
-// String returns the reasons, with commas in between.
 func (d doubts) String() (list string) {
 	for i, name := range doubtNames {
 		if d>>i&1 != 0 {

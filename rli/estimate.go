@@ -70,20 +70,19 @@ func (r *Receiver) Total() (Result, error) {
 	res, err := r.result(&r.total, r.counts.Unestimated)
 	if q := &r.quality; err == nil && res.error < math.Inf(1) { // references are a sample of all packets
 		all := max(q.packets, 1)
-		res.bias += math.Abs(q.lean) / all
+		res.bias += (math.Abs(q.lean) + 2*q.behind/math.Sqrt(float64(max(r.total.stretches(), 1)))) / all // all held up
 		res.error = math.Sqrt(q.squares/all/all + q.stamps()/float64(res.N))
 	}
 	return res, err
 }
 
-// unseen returns how much more often references are lost than packets: a full queue has no room for the one behind
-// the packet that filled it. If they are sent later, they may also find room though their packets did not. If not,
-// more packets are missing only because other receivers measure them.
+// unseen returns how much more often references are lost than packets: a full queue has no room behind the packet that
+// filled it. If sent later, they may find room where packets did not. If not, other receivers measure missing packets.
 func (r *Receiver) unseen() float64 {
 	k := &r.counts
 	arrived := 1 - float64(k.Lost)/max(float64(k.References)+float64(k.Lost), 1)
 	packets := 1 - float64(k.Missing)/max(float64(k.Packets)+float64(k.Missing), 1)
-	return max(packets-arrived, r.quality.late*(arrived-packets)) / max(arrived, packets, math.SmallestNonzeroFloat64)
+	return max(packets-arrived, math.Ceil(min(r.quality.late, 1))*(arrived-packets)) / max(arrived, packets, math.SmallestNonzeroFloat64)
 }
 
 // All iterates over the flows that Estimate answers, in any order. Do not change the receiver meanwhile.
@@ -145,22 +144,22 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	res.spread = res.error
 	// A mean square x̄ whose variance is v has 2x̄²/v degrees.
 	res.degrees = max(1/(1/degrees+q.fourths/max(2*q.seen*q.seen, math.SmallestNonzeroFloat64)), 1)
-	far := q.span
+	far, off := q.span, min(untestedErrors*res.single, q.span)
 	if doubts(f.doubtful&allDoubts) == untested { // their references are as good as those that follow
-		far = min(far, untestedErrors*res.single)
+		far = off
 	}
-	// Stamps may all be off alike, by half of their grain, or each by itself.
-	grain := (q.slack - tolerance) / 2
+	// Stamps may all be off alike, by half of their grain, or each by itself, and so may packets behind references. Errors
+	// of k stretches that are alike are k of one, of which 2√k, two deviations, are in the interval: all of a few.
+	alike := (q.slack-tolerance)/2 + q.late + q.behind/max(float64(r.total.count()), 1)*max(1-2/math.Sqrt(stretches), 0)
 	// Packets on both sides of a lost reference, and those that none shows, may be further off than what is known.
-	thin, off := q.missed()+max(q.missed(), r.unseen()), min(untestedErrors*res.single, q.span)
-	res.bias = doubtful*far + thin*off + grain + 0x1p-51*math.Abs(res.Mean)
-	res.apart = math.Sqrt(doubtful)*far + math.Sqrt(thin)*off + grain
+	thin := q.missed() + max(q.missed(), r.unseen())
+	res.bias = doubtful*far + thin*off + alike + 0x1p-51*math.Abs(res.Mean)
+	res.apart = math.Sqrt(doubtful)*far + math.Sqrt(thin)*off + alike
 	return res, nil
 }
 
-// MeanInterval returns the interval of the mean of the flow's delays at a confidence above 0 and below
-// 1. It is unbounded with fewer than 128 references, if more than one packet in 20 came before the first
-// seven, and for a Result that no receiver made.
+// MeanInterval returns the interval of the mean of the flow's delays at a confidence above 0 and below 1. It is
+// unbounded with fewer than 128 references, and if more than one packet in 20 came before the first seven.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	half := r.half(r.error, confidence) + r.bias
 	return estimate.Interval{Low: r.Mean - half, High: r.Mean + half, Confidence: confidence}

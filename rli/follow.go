@@ -6,8 +6,7 @@ import (
 )
 
 // Reference records a reference packet whose last bit departed at time received, in nanoseconds, and estimates
-// all packets that wait for it. One that comes twice, after a later one or from another injector, or that
-// contradicts all others, counts only as a departure: see Counts.
+// all packets that wait for it. One that Counts.Refused counts is only a departure.
 func (r *Receiver) Reference(p ReferencePacket, received int64) {
 	made(r.tracker != nil, "Receiver")
 	before, size := r.latest, int32(r.config.ReferenceBytes)
@@ -60,13 +59,14 @@ const (
 	mostVanished   = 1.0 / 16 // references lost while packets are not; more may be so when packets wait
 	vanishedLately = 1.0 / 4  // so many of the latest 16 are more by four standard deviations
 	longestPause   = 0.2      // of software, of the mean delay beyond the least
+	pauseErrors    = 5        // standard errors that are no chance, whenever one looks
 	fewest         = 256      // packets without a reference are never too many
 	fewTests       = 4        // of references: fewer do not tell how far off estimates are
 )
 
 // read returns what a reference says of itself and of the packet before it, if it names that.
 func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (own, right mark, named bool) {
-	own = mark{seen: true, departed: received, delay: received - p.Sent - r.origin, told: r.account.told,
+	own = mark{seen: true, departed: received, behind: received, delay: received - p.Sent - r.origin, told: r.account.told,
 		number: cmp.Or(p.Packets, r.account.told), passed: r.passed, bytes: int64(r.config.ReferenceBytes)}
 	// It stands for packets that are not measured here, too.
 	own.packets = own.number - r.left.number
@@ -89,8 +89,11 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 	if r.vanished += (r.skipped - r.vanished) / acquainted; r.vanished > vanishedLately {
 		r.doubts |= skipped
 	}
-	r.pauses(p, received, named)
+	r.pauses(p, received, named, own.packets)
 	if named {
+		if p.After == 0 {
+			right.took = float64(received - before.time)
+		}
 		right.departed, right.bytes = before.time, int64(before.bytes)
 		right.delay += int64(p.After) + before.time - received - round(longer(before.bytes, r.config.ReferenceBytes, r.perLineByte()))
 		if r.waiting > 0 {
@@ -100,21 +103,39 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 	return own, right, named
 }
 
-// pauses takes in how long after its packet a reference was sent. If software pauses there, it also pauses
-// between other packets' stamps and their departure. Where the packet is not known, the reference may have seen
-// a queue that emptied meanwhile.
-func (r *Receiver) pauses(p *ReferencePacket, received int64, named bool) {
-	if p.After == 0 {
-		return
-	}
-	r.quality.late = 1
+// pauses takes in how long after its packet a reference was sent, and that so many packets were since the one before.
+// Software that pauses there also pauses between other stamps and departures. If the packet is not known, the queue may
+// have emptied meanwhile. Packets that the pause holds up find another queue than those that references name.
+func (r *Receiver) pauses(p *ReferencePacket, received int64, named bool, packets uint32) {
 	after := float64(p.After)
 	r.after.add(after)
 	r.pause.add(math.Abs(after - r.after.mean))
 	r.beyond.add(float64(received - p.Sent - r.order.extent().low))
-	if most := longestPause * r.beyond.mean; r.pause.mean > most || !named && r.perByte == 0 && after > most {
+	if r.left.seen {
+		r.apart.add(float64(received - r.left.behind))
+		if uint32(r.waiting) == packets && packets > 1 { // all of them
+			r.gaps.Add(float64(2*r.buffer[0].time - r.left.behind - r.buffer[1].time))
+		}
+	}
+	held, most := r.held(), longestPause*r.beyond.mean
+	share := min(held/max(r.apart.mean, 1), 1) // of packets
+	if r.apart.n >= acquainted {
+		r.quality.late = max(r.quality.late, share*held)
+	}
+	if r.pause.mean > most || !named && r.perByte == 0 && after > most || share > mostDoubtful && share*held > most {
 		r.doubts |= unsteady
 	}
+}
+
+// held returns for how long the sender holds packets up at a reference: until it is sent, and perhaps longer. If so, the
+// first packet departs later behind it than the second behind the first, by D on average: as far as a pause of P is longer
+// than the queue and the next packet take. If that has the mean m, exponential, D = P − m(1 − exp(−P/m)): P < D + √(2mD).
+func (r *Receiver) held() float64 {
+	held, d, chance := r.after.mean, r.gaps.Mean(), math.Sqrt(r.gaps.PopulationVariance()/float64(r.gaps.N()))
+	if r.gaps.N() >= acquainted && d > pauseErrors*chance {
+		held += d + math.Sqrt(2*d*(r.beyond.mean+r.apart.mean/max(r.usual, 1)))
+	}
+	return held
 }
 
 // learn takes in what a reference reveals about busy periods, and estimates the packets before it. It was sent

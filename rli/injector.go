@@ -19,9 +19,7 @@ type InjectorConfig struct {
 	Interval int64
 	// Rate is the capacity of the link in bits per second, l_c, up to 10^15. If it is not 0, Algorithm 1 adapts
 	// to the utilisation u, over 16 times Sparse packets: Every is the distance up to 60 % of Rate, 1/r_max,
-	// Sparse, Every to 10^6, from 85 % on, 1/r_min, and in between:
-	//
-	//	√(1 − ((umin − u)/(umax − umin))²) · (rmax − rmin) + rmin
+	// Sparse, Every to 10^6, from 85 % on, 1/r_min, and in between √(1−((umin−u)/(umax−umin))²)·(rmax−rmin) + rmin.
 	Rate     int64
 	Sparse   int
 	Injector uint32 // identifies the injector in its references: see Config.Injector
@@ -55,8 +53,7 @@ func (c *InjectorConfig) Validate() error {
 	return nil
 }
 
-// An Injector decides when reference packets go out. It is not safe for concurrent use, and the zero value
-// panics.
+// An Injector decides when reference packets go out. It is not safe for concurrent use; the zero value panics.
 type Injector struct {
 	config  InjectorConfig
 	n       int     // packets between references at present

@@ -66,10 +66,9 @@ func TestIntervalsCover(t *testing.T) {
 	}
 }
 
-// TestFewReferences: few references give no interval, and few pairs of one flow's references do not show that
-// errors are independent: three hundred senders as regular as clocks meet the same packets again and again,
-// even when errors are small because the rate has been learned. The negative control is intervals that take
-// errors for independent.
+// TestFewReferences: few references give no interval, and few pairs of one flow's references do not show that errors
+// are independent: three hundred senders as regular as clocks meet the same packets again and again, even when errors
+// are small because the rate has been learned. The negative control takes errors for independent.
 func TestFewReferences(t *testing.T) {
 	for _, test := range []struct {
 		rate, period, seed int64
@@ -266,9 +265,8 @@ func TestSizesWithoutRate(t *testing.T) {
 	}
 }
 
-// TestLostPackets: a packet that was lost before the link took none of its time, and references that follow it
-// tell the truth. A reference whose packet was lost after the link waited for it. Intervals hold in both cases.
-// The negative control is straight lines without the packets' names.
+// TestLostPackets: a packet lost before the link took none of its time, and references that follow it tell the truth. A
+// reference whose packet was lost after the link waited for it. The negative control is lines without names.
 func TestLostPackets(t *testing.T) {
 	hundredth := rli.InjectorConfig{Every: 100}
 	for _, test := range []struct {
@@ -297,9 +295,8 @@ func TestLostPackets(t *testing.T) {
 	}
 }
 
-// TestLostReferences: where up to one reference in 20 is lost while packets are not, every flow has an answer
-// and intervals hold, even if the lost ones are those that waited longest. If one in three is lost, there is no
-// answer. The negative control has intervals as wide as if none had been lost.
+// TestLostReferences: where up to one reference in 20 is lost while packets are not, intervals hold, even if the lost
+// ones waited longest. Without one in three there is no answer. The negative control is as wide as if none were lost.
 func TestLostReferences(t *testing.T) {
 	events := pass(t, queue.RLIConfig, rli.InjectorConfig{Every: 50}, 100_000, source(t, "poisson", 0.5, 9), nil)
 	for i := range events {

@@ -46,13 +46,12 @@ type link struct {
 	recent, before bounds
 	age            int // references in recent
 	agreed         int // references in a row without contradiction
-	// If one clock runs faster, the base delay changes by slope ns per ns since a time. References that found
-	// the link idle reveal it exactly; every fourth is kept, the latest last.
+	// If a clock runs faster, the base delay changes by slope ns per ns. References that found the link idle show it.
 	slope float64
 	since int64
 	exact int
-	sure  int64 // when the latest was, or the base delay was not pinned yet
-	bases [3]struct {
+	sure  int64       // when the latest was, or the base delay was not pinned yet
+	bases [3]struct { // every fourth exact one, the latest last
 		time int64
 		base float64
 	}

@@ -63,8 +63,8 @@ func (r *Receiver) follows(p *ReferencePacket, received int64, before departure,
 	return near || lossless
 }
 
-// keepPace sets, whenever references have doubled in number, what the link spends on a packet besides its
-// bytes, such as a preamble, and how far off stamps are: hardly any by six deviations.
+// keepPace sets, whenever references have doubled in number, what the link spends on a packet besides its bytes, such
+// as a preamble, and how far off stamps are: hardly any by six deviations.
 func (r *tracker) keepPace() {
 	n := r.late.N()
 	if n < acquainted || n&(n-1) != 0 {
@@ -107,10 +107,9 @@ func (r *tracker) grind(received int64) {
 // sent at the latest, packets depart back to back until it departs, in the time that bytes take and an overhead
 // for each, by least squares. If any span is off, the link is not of this kind.
 type meter struct {
-	spans [64]span
-	n     int
-	// What was counted up to the reference before.
-	told               uint32
+	spans              [64]span
+	n                  int
+	told               uint32 // by the reference before, as the others
 	passed, references uint64
 }
 

@@ -21,8 +21,7 @@ func (w *witness) alone(s *spread, place float64) (cell int, scaled, wait float6
 	return cell, scaled, wait
 }
 
-// A class holds what is to be learned from the current busy period.
-type class struct {
+type class struct { // what is to be learned from the current busy period
 	probe  probe
 	lesson witness // a known packet, any one
 	offers uint64  // number of known packets that it was chosen from

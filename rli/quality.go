@@ -20,21 +20,22 @@ type quality struct {
 	common     float64 // their products
 	commonest  float64 // squares of these
 	gone       float64 // references lost while no packet was
+	behind     float64 // ns that packets may have waited for references ahead, beyond estimates
 	// The largest there were:
 	span  float64 // ns between the shortest delay of a reference and the longest
 	slack float64 // ns that stamps may be off
-	late  float64 // 1 if a reference was sent some time after its packet, or 0
+	late  float64 // ns that the mean may be off since the sender pauses at references
 }
 
 const (
-	qualityFields = 14
-	sumFields     = 11 // of these
+	qualityFields = 15
+	sumFields     = 12 // of these
 	twinsApart    = 3  // references: the estimates of neighbours rest on each other
 )
 
 func (q *quality) list() [qualityFields]*float64 {
 	return [...]*float64{&q.references, &q.seen, &q.told, &q.squares, &q.packets, &q.fourths, &q.twins, &q.common,
-		&q.commonest, &q.gone, &q.lean, &q.span, &q.slack, &q.late}
+		&q.commonest, &q.gone, &q.lean, &q.behind, &q.span, &q.slack, &q.late}
 }
 
 func (q *quality) add(b *quality) {
@@ -62,10 +63,9 @@ func (t *trend) add(x float64) {
 
 // A twin is what the residuals of a flow add up to.
 type twin struct {
-	flow         hashing.Flow
-	sum, squares float64
-	n            float64
-	number       uint32 // of the latest reference
+	flow            hashing.Flow
+	sum, squares, n float64
+	number          uint32 // of the latest reference
 }
 
 // meet compares a residual with all before of the same flow.
@@ -87,8 +87,8 @@ func (r *Receiver) meet(f hashing.Flow, off float64) {
 	t.sum, t.squares, t.n, t.number = t.sum+off, t.squares+off*off, t.n+1, r.gap
 }
 
-// alike returns the part of their errors that a flow's stretches have in common: all, until pairs of residuals
-// tell it within an eighth; then what is sure, within two standard errors.
+// alike returns the part of their errors that a flow's stretches share: all, until pairs of residuals tell it within
+// an eighth; then what is sure, within two standard errors.
 func (q *quality) alike() float64 {
 	chance := math.Sqrt(q.commonest)
 	switch {
@@ -109,17 +109,14 @@ func (r *Receiver) test(right mark) {
 		return
 	}
 	line, of := lineBetween(&r.earlier, &right), &r.left
+	// Of a packet that is larger than its neighbours, the delay is longer than the line's.
+	larger := float64(of.bytes) - float64(r.earlier.bytes+right.bytes)/2
 	if r.config.Method == Left {
-		line, of = lineBetween(&r.left, nil), &right
+		line, of, larger = lineBetween(&r.left, nil), &right, float64(right.bytes-r.left.bytes)
 	}
 	off, n := line.at(of.departed)-float64(of.delay), float64(of.packets)
 	predicted := math.Sqrt(r.lineError.mean)
 	r.lineError.add(off * off)
-	// Of a packet that is larger than its neighbours, the delay is longer than the line's.
-	larger := float64(of.bytes) - float64(r.earlier.bytes+right.bytes)/2
-	if r.config.Method == Left {
-		larger = float64(right.bytes - r.left.bytes)
-	}
 	r.bySize.learn(larger*(larger*r.perLineByte()-off), larger*larger, 0)
 	if b := &r.class.probe; b.told {
 		b.told = false

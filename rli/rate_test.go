@@ -44,9 +44,8 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestRateOfLateReferences: software sends references some time after their packets, and says so. The rate is
-// learned all the same, and soon if references come while their packets are being sent. The negative control
-// has references that do not say so: they seem to have waited while the link was idle.
+// TestRateOfLateReferences: software sends references some time after their packets, and says so. The rate is learned
+// all the same, and soon if they come while packets are being sent. The negative control does not say so.
 func TestRateOfLateReferences(t *testing.T) {
 	for _, most := range []uint64{1, 200, 5000} {
 		events := late(t, queue.RLIConfig, 3, 40_000, 0.5, func(i int) int64 { return int64(uint64(hashing.Word(1, uint64(i))) % (most + 1)) })
@@ -106,9 +105,8 @@ func TestNoRate(t *testing.T) {
 	}
 }
 
-// TestRateOfShortSpans: seven senders are as regular as clocks, so that packets pile up in one way only, and
-// nothing but references of 153.6 ns is seen to depart back to back. Taken for 153 ns, they give a rate at
-// which every large packet seems to find the link idle.
+// TestRateOfShortSpans: seven senders are as regular as clocks, so that nothing but references of 153.6 ns is seen to
+// depart back to back. Taken for 153 ns, they give a rate at which every large packet seems to find the link idle.
 func TestRateOfShortSpans(t *testing.T) {
 	link, injector := must(queue.NewLink(queue.LinkConfig{Rate: linkRate / 4})), must(rli.NewInjector(rli.InjectorConfig{Every: 10}))
 	next := []int64{0, 3000, 11_000, 33_000, 42_000, 48_000, 68_000}

@@ -6,9 +6,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// ratios holds ratios of what was seen to what was expected, by the mix of flows and doublings of two times.
-// Coarser cells complete those with little evidence. All are ratios of sums, so that estimates multiplied by
-// them add up to what was seen.
+// ratios holds ratios of what was seen to what was expected, by the mix of flows and doublings of two times; coarser
+// cells complete those with little evidence. They are of sums, so that estimates times them add up to what was seen.
 type ratios struct {
 	prior      float64 // if nothing was seen; 0 for unknown
 	reluctance float64 // evidence with which a cell counts as much as the coarser one around it
@@ -42,8 +41,7 @@ const (
 
 // octave returns the octave of a time, not negative; many are whole nanoseconds, but for rounding.
 func octave(x float64) int {
-	// The exponent of 1 is 1023.
-	return min(max(int(math.Float64bits(x+1.0/1024)>>52)-1022, 0), octaves-1)
+	return min(max(int(math.Float64bits(x+1.0/1024)>>52)-1022, 0), octaves-1) // the exponent of 1 is 1023
 }
 
 // newRatios returns ratios for a number of mixes, 1 or all.
@@ -138,7 +136,6 @@ func (t *turns) meet(f hashing.Flow) {
 	t.packets++
 }
 
-// mix is none without changes, one with up to one in eight packets, two in two, and three with more.
 func (t *turns) mix() mix {
 	switch {
 	case t.changes == 0:

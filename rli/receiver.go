@@ -10,8 +10,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A Receiver estimates the delay of every packet that departs from a link, and keeps sums for each flow. It
-// never grows. It is not safe for concurrent use, and the zero value panics except in UnmarshalBinary.
+// A Receiver estimates the delay of every packet that departs from a link, and keeps sums for each flow. It never
+// grows. It is not safe for concurrent use, and the zero value panics except in UnmarshalBinary.
 type Receiver struct {
 	*tracker
 	draws uint64
@@ -36,9 +36,8 @@ func NewReceiver(c Config) (*Receiver, error) {
 	}, nil
 }
 
-// NewRotation returns two receivers that take turns, interval by interval, and share what is known about the
-// link and the packets that wait: call Flush before Rotate to count those. Use what Rotate returns for queries
-// and encoding only. The error wraps [estimate.ErrConfig].
+// NewRotation returns two receivers that take turns and share what is known about the link and the packets that wait:
+// call Flush before Rotate to count those. Query and encode what Rotate returns. The error wraps [estimate.ErrConfig].
 func NewRotation(c Config) (*estimate.Rotation[*Receiver], error) {
 	var shared *tracker
 	return estimate.NewRotation(func(c Config) (*Receiver, error) {
@@ -86,8 +85,7 @@ func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 
 func clamp(bytes int) int32 { return int32(min(max(bytes, 0), math.MaxInt32)) }
 
-// Pass records the departure of a packet that is not measured because it did not pass the injector. Only Auto
-// needs it.
+// Pass records the departure of a packet that did not pass the injector. Only Auto needs it.
 func (r *Receiver) Pass(bytes int, t int64) {
 	made(r.tracker != nil, "Receiver")
 	r.passed++
@@ -112,9 +110,8 @@ func (r *Receiver) Reset() {
 	r.stepFirst, r.stepLast = 0, 0
 }
 
-// Merge adds the flows and counts of b, which saw other flows or another interval, but not packets that wait in
-// b. A record for which there is no room is shed whole. The error wraps [estimate.ErrMismatch]; r is then
-// unchanged.
+// Merge adds the flows and counts of b, which saw other flows or another interval, but not packets that wait in b. A
+// record for which there is no room is shed whole. The error wraps [estimate.ErrMismatch]; r is then unchanged.
 func (r *Receiver) Merge(b *Receiver) error {
 	made(r.tracker != nil && b.tracker != nil, "Receiver")
 	if r.config != b.config {

@@ -7,9 +7,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A record is what is kept of a flow: eight words, a cache line. Delays are relative to the first packet's.
-// Errors of different stretches, between two references and of one busy period, are taken to be independent, so
-// the square of the sum's error is over pairs of one stretch.
+// A record is what is kept of a flow: a cache line. Delays are relative to the first packet's. Errors of different
+// stretches, between two references and of one busy period, are taken to be independent.
 type record struct {
 	flow    hashing.Flow
 	tally   uint64  // count and stretches

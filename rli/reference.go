@@ -30,8 +30,7 @@ const (
 	referenceMagic   = "HREF"
 	referenceVersion = 4
 
-	// ReferenceSize is the number of bytes in the encoding of a ReferencePacket. A tag takes another 8: see
-	// [Injector.SetKey].
+	// ReferenceSize is the number of bytes in the encoding of a ReferencePacket. A tag takes another 8.
 	ReferenceSize = wire.Overhead + 30
 
 	tagSize = 8 // of SipHash, if the injector has a key
@@ -84,9 +83,8 @@ func (k *key) open(data []byte) (p ReferencePacket, err error) {
 	return p, p.decode(plain)
 }
 
-// SetKey makes Accept take only references that an Injector with the same secret key has tagged: nobody else
-// can forge or replay one. An injector whose clock goes back is believed again once it is past its earlier
-// time, or after another SetKey.
+// SetKey makes Accept take only references that an Injector with the same secret key has tagged: nobody else can forge
+// or replay one. One whose clock goes back is believed again past its earlier time, or after another SetKey.
 func (r *Receiver) SetKey(secret [16]byte) {
 	r.key = key{hashing.SipHashFromKey(secret), true}
 	r.order = order{}

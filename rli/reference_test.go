@@ -175,8 +175,7 @@ func slowPaper(events []event, left bool) {
 	}
 }
 
-// compare holds a receiver's flows to the estimates of a slow reference. Every delay is rounded to a
-// nanosecond, so a mean may differ by half of one, and by the error of its floating-point sum.
+// compare holds flows to a slow reference's estimates. Delays are rounded, so a mean may differ by half a nanosecond.
 func compare(t *testing.T, r *rli.Receiver, events []event) {
 	t.Helper()
 	type sums struct{ n, sum, squares float64 }

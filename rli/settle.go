@@ -6,7 +6,8 @@ import "math"
 func (r *Receiver) settle(right *mark, known *point) {
 	waiting, why := r.buffer[:r.waiting], r.doubts
 	n := uint64(len(waiting))
-	if right == nil && float64(r.account.told-r.left.told) > 2*r.usual+fewest { // far more than lately
+	full := len(waiting) == r.config.Buffer
+	if right == nil && (full || float64(r.account.told-r.left.told) > 2*r.usual+fewest) { // far more than lately
 		why |= unfollowed
 	}
 	switch {
@@ -60,13 +61,20 @@ func lineBetween(from, to *mark) line {
 	return line{from.departed, to.departed, float64(from.delay), float64(to.delay-from.delay) / float64(to.departed-from.departed)}
 }
 
-// settleLine applies eq. (1). The predicted error is that of recent lines.
+// settleLine applies eq. (1). The predicted error is that of recent lines, and the time of the reference ahead, which
+// all that departs back to back behind it has waited for: the line ends at the packet before that.
 func (r *Receiver) settleLine(waiting []held, right *mark) {
 	l, perByte, own := lineBetween(&r.left, right), r.perLineByte(), r.config.ReferenceBytes
-	error := float32(math.Sqrt(r.lineError.mean))
+	last, took, typical := r.left.behind, r.left.took, math.Sqrt(r.lineError.mean)
+	perSize, chain := (took+1)/float64(own), took > 0 // whole ns are up to one less
 	for i := range waiting {
-		h := &waiting[i]
-		h.delay, h.error = round(l.at(h.time)+longer(h.bytes, own, perByte)), error
+		h, error := &waiting[i], typical
+		if chain = chain && float64(h.time-last) <= perSize*float64(h.bytes)+r.slack; chain {
+			r.quality.behind += took
+			error = math.Hypot(error, took)
+		}
+		last = h.time
+		h.delay, h.error = round(l.at(h.time)+longer(h.bytes, own, perByte)), float32(error)
 		h.stretch = r.stretch // whatever periods are seen in between
 	}
 }
@@ -117,7 +125,8 @@ func (r *Receiver) settlePeriod(packets []held, p *period, from, to end, base fl
 	own, behind := r.own(), 0.0
 	r.compare(&course, packets, p, own)
 	if from.known && !to.known {
-		behind = own * own / 12 // they waited for the reference, or for part of it
+		behind = own * own / 4 // they waited for the reference, or for part of it
+		r.quality.behind += own / 2 * float64(len(packets))
 	}
 	for i := range packets {
 		h := &packets[i]
@@ -127,9 +136,7 @@ func (r *Receiver) settlePeriod(packets []held, p *period, from, to end, base fl
 			error = math.Sqrt(error*error + behind)
 		}
 		h.error = float32(error)
-	}
-	for i := range packets { // for later ones
-		r.spread.sizes.add(r.sending(packets[i].bytes))
+		r.spread.sizes.add(size) // for later ones
 	}
 }
 

@@ -6,17 +6,15 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A table holds the records of flows in groups of eight. A flow's search begins at a group drawn by its hash
-// and a secret, so that nobody can choose flows that begin at one, and goes on while groups are full. It
-// compares tags, a byte for each record.
+// A table holds the records of flows in groups of eight. A flow's search begins at a group drawn by its hash and a
+// secret, so that nobody can choose flows that begin at one, and goes on while groups are full. It compares tags.
 type table struct {
-	records []record
-	tags    []uint64 // of each group, the first record's in the lowest byte; 0 where there is no record
-	mask    uint64   // of groups
-	secret  [2]uint64
-	used    int
-	limit   int
-	touched uint64 // keeps the compiler from leaving reads out
+	records     []record
+	tags        []uint64 // of each group, the first record's in the lowest byte; 0 where there is no record
+	mask        uint64   // of groups
+	secret      [2]uint64
+	used, limit int
+	touched     uint64 // keeps the compiler from leaving reads out
 }
 
 const (
@@ -97,8 +95,7 @@ func (t *table) mark(i int, tag uint64) {
 	*tags = *tags&^(0xff<<shift) | tag<<shift
 }
 
-// release empties place i. A flow whose search went past a full group can no longer be found unless the group
-// is full again at once: see lightest.
+// release empties place i. Flows whose search went past a full group need it filled again at once: see lightest.
 func (t *table) release(i int) {
 	t.used--
 	t.records[i] = record{}
@@ -111,8 +108,7 @@ func (t *table) reset() {
 	t.used = 0
 }
 
-// weight is the number of packets, halved for each time that the record was silent for as long as it lived, 16
-// stretches at least.
+// weight is the number of packets, halved whenever the record was silent as long as it lived, 16 stretches at least.
 func (r *record) weight(now uint32) uint64 {
 	life := max(int32(r.last-r.first), 16)
 	return r.count() >> min(max(int32(now-r.last), 0)/life, 63)

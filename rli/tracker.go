@@ -3,6 +3,7 @@ package rli
 import (
 	"math"
 
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -31,6 +32,8 @@ const never = math.MinInt64 / 2 // when the latest packet departed, before there
 type mark struct {
 	seen     bool
 	departed int64
+	behind   int64        // when the reference itself departed,
+	took     float64      // and ns to send it, or 0 if it was not sent with the packet that it names
 	delay    int64        // from the origin
 	number   uint32       // of packets sent so far
 	told     uint32       // of those that departed
@@ -53,22 +56,21 @@ type tracker struct {
 	latest             departure
 	passed, references uint64
 	left, earlier      mark    // the two latest references
-	gap                uint32  // its number, from 1
-	stretch            uint32  // see record; from 1
+	gap, stretch       uint32  // their numbers, from 1: see record
 	usual              float64 // packets between references, at most, lately
 	doubts             doubts  // about the packets that wait
-	skipped            float64 // references that were lost since the one before
-	vanished           float64 // and while no packet was, of each of the latest 16 or so
+	skipped, vanished  float64 // references lost since the one before; while no packet was, of the latest 16 or so
 	twins              [256]twin
-	after, pause       trend // how long after its packet a reference was sent, and how far off that is
-	beyond             trend // the least delay
-	lineError          trend // mean square
-	bySize             cell  // of lines' errors: products with, and squares of, differences of sizes
-	origin             int64 // delays are relative to that of a reference
+	after, pause       trend            // how long after its packet a reference was sent, and how far off that is
+	beyond, apart      trend            // delays beyond the least, and times between references
+	gaps               estimate.Moments // behind references: see held
+	lineError          trend            // mean square
+	bySize             cell             // of lines' errors: products with, and squares of, differences of sizes
+	origin             int64            // delays are relative to that of a reference
 	link               link
-	lostBase           float64 // the base delay when trust was lost
-	lostTime           int64   // when it was last known
-	lostAt             uint32  // the stretch; 0 if there is nothing to compare
+	lostBase           float64 // the base delay when trust was lost in stretch lostAt, if not 0,
+	lostTime           int64   // and when it was last known
+	lostAt             uint32
 	spread             *spread
 	periods            []period // of the packets in the buffer; the last is under way
 	current            int      // the last

@@ -228,7 +228,7 @@ func (w *world) pass(p *passage) {
 }
 
 // exchange carries a request to the first point.
-func (w *world) exchange(random *rand.Rand) hoplag.Exchange {
+func (w *world) exchange(random *rand.Rand) func(context.Context, []byte) ([]byte, error) {
 	wait := func(ctx context.Context, d time.Duration) error {
 		select {
 		case <-ctx.Done():

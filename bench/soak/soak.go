@@ -163,8 +163,8 @@ func (p *points) message(random *rand.Rand) {
 		at := []int64{math.MinInt64, math.MaxInt64, int64(random.Uint64()), time.Now().UnixNano()}[min(3, random.IntN(1000))]
 		far.Record(0, time.Unix(0, at), far.Packet(name))
 	default:
-		far.PassedIn(flow, name)
-		p.near.PassedIn(flow, name)
+		far.Passed(name, flow)
+		p.near.Passed(name, flow)
 		p.near.Back.Passed(name)
 		far.Back.Passed(name)
 	}

@@ -108,9 +108,9 @@ func TestIPFIX(t *testing.T) {
 	sent := 0
 	send := func() {
 		flow, id := flows[sent%3], fmt.Appendf(nil, "packet %d", sent)
-		m.first.PassedIn(flow, id)
+		m.first.Passed(id, flow)
 		if sent++; sent%10 != 0 || sent > 400 {
-			time.AfterFunc(10*time.Millisecond, func() { m.second.PassedIn(flow, id) })
+			time.AfterFunc(10*time.Millisecond, func() { m.second.Passed(id, flow) })
 		}
 		time.Sleep(2 * time.Millisecond)
 	}

@@ -29,7 +29,7 @@ func (*Hook) Provides(event byte) bool { return event == mqtt.OnPacketEncode }
 // OnPacketEncode reports what leaves for a subscriber.
 func (h *Hook) OnPacketEncode(c *mqtt.Client, p packets.Packet) packets.Packet {
 	if p.FixedHeader.Type == packets.Publish && !p.FixedHeader.Dup {
-		h.Point.PassedIn(h.Point.Flow([]byte(c.ID)), messageID(c.ID, p.TopicName, p.Payload))
+		h.Point.Passed(messageID(c.ID, p.TopicName, p.Payload), h.Point.Flow([]byte(c.ID)))
 	}
 	return p
 }
@@ -38,7 +38,7 @@ func (h *Hook) OnPacketEncode(c *mqtt.Client, p packets.Packet) packets.Packet {
 func Subscriber(point *hoplag.Point, client string, handle paho.MessageHandler) paho.MessageHandler {
 	return func(c paho.Client, m paho.Message) {
 		if !m.Duplicate() {
-			point.PassedIn(point.Flow([]byte(client)), messageID(client, m.Topic(), m.Payload()))
+			point.Passed(messageID(client, m.Topic(), m.Payload()), point.Flow([]byte(client)))
 		}
 		handle(c, m)
 	}

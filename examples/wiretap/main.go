@@ -45,7 +45,6 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag"
-	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/programs"
 )
 
@@ -146,6 +145,5 @@ func (o *options) config(p place) hoplag.Config {
 	return hoplag.Config{
 		Key: hoplag.NewKey(o.key), Name: p.String(), Flows: o.flows, Cut: o.cut, Report: time.Second, Cells: cells, History: 16 << 20,
 		ClocksAgree: true, // it is one
-		Tunnels:     &hashing.Tunnels{},
 	}
 }

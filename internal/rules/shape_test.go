@@ -29,11 +29,6 @@ const (
 	mostCode, mostTests = 46500, 40000 // lines in the whole tree
 )
 
-// largest are the packages that have more names, and how many. They may only fall.
-var largest = map[string][2]int{
-	".": {18, 84},
-}
-
 // A sourceFile is a Go file, parsed, and its text.
 type sourceFile struct {
 	name string // with slashes
@@ -101,15 +96,15 @@ func TestShape(t *testing.T) {
 	for pkg := range allowed {
 		slices.Sort(names[pkg])
 		all := slices.Compact(names[pkg]) // a system's file may have what another's has
-		top, most := 0, largest[pkg]
+		top := 0
 		for _, name := range all {
 			if !strings.Contains(name, ".") {
 				top++
 			}
 		}
-		if top > max(mostNames, most[0]) || len(all) > max(mostMembers, most[1]) {
+		if top > mostNames || len(all) > mostMembers {
 			t.Errorf("package %s exports %d names, %d with methods and fields, want at most %d and %d: %v",
-				pkg, top, len(all), max(mostNames, most[0]), max(mostMembers, most[1]), all)
+				pkg, top, len(all), mostNames, mostMembers, all)
 		}
 	}
 }
@@ -117,25 +112,25 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3750, 3900},
+	".":              {3734, 3893},
 	"estimate":       {903, 1168},
 	"estimate/areas": {3439, 961},
 	"estimate/joint": {1413, 943},
 	"estimate/clock": {1103, 900},
-	"lda":            {2652, 3102},
+	"lda":            {2669, 3120},
 	"lda/control":    {450, 787},
 	"lda/flows":      {436, 216},
 	"lda/lost":       {565, 408},
 	"lda/mplane":     {1607, 1241},
 	"lda/kernel":     {2361, 1945},
 	"lds":            {2897, 3648},
-	"colate":         {4313, 3587},
-	"rli":            {2845, 2758},
+	"colate":         {4287, 3598},
+	"rli":            {2845, 2773},
 	"hashing":        {1556, 2274},
 	"queue":          {1993, 2090},
-	"internal":       {1048, 2325},
-	"examples":       {5539, 4363},
-	"bench":          {7627, 3194},
+	"internal":       {1048, 2320},
+	"examples":       {5537, 4363},
+	"bench":          {7647, 3194},
 }
 
 // TestSizes holds each part to its size: whoever adds takes out.
