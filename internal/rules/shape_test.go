@@ -114,10 +114,10 @@ func TestShape(t *testing.T) {
 var sizes = map[string][2]int{
 	".":              {3734, 3897},
 	"estimate":       {875, 1169},
-	"estimate/areas": {3344, 946},
+	"estimate/areas": {3354, 962},
 	"estimate/joint": {1408, 946},
 	"estimate/clock": {1103, 900},
-	"lda":            {2635, 3121},
+	"lda":            {2628, 3120},
 	"lda/control":    {450, 787},
 	"lda/flows":      {436, 216},
 	"lda/lost":       {551, 408},
