@@ -31,7 +31,7 @@ type Point struct {
 
 	mu      sync.Mutex
 	history history
-	waiting chan struct{} // closed at the next cut, nil if nobody waits
+	waiting chan struct{} // closed at the next cut
 
 	// Used by whoever cuts, under cutting.
 	cutting sync.Mutex
@@ -53,7 +53,7 @@ func NewPoint(c Config) (*Point, error) {
 		return nil, err
 	}
 	c = c.withDefaults()
-	p := &Point{config: c, clock: newTimeline(c.Clock), seal: newSealer(c), history: newHistory(c.History)}
+	p := &Point{config: c, clock: newTimeline(c.Clock), seal: newSealer(c), history: newHistory(c.History), waiting: make(chan struct{})}
 	p.open, p.shut = context.WithCancel(context.Background())
 	p.Direction, p.Back = newDirection(&p.config, p.clock), newDirection(&p.config, p.clock)
 	p.cutting.Lock()
@@ -193,10 +193,8 @@ func (p *Point) keep(total [2]*tally, late [2]uint32, ended int64) {
 	if !p.discard {
 		p.history.add(s, p.clock.elapsed())
 	}
-	if p.waiting != nil {
-		close(p.waiting)
-		p.waiting = nil
-	}
+	close(p.waiting)
+	p.waiting = make(chan struct{})
 }
 
 // A timeline tells the time in nanoseconds since 1970. Of the system's clocks it reads the monotonic one, which

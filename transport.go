@@ -196,9 +196,6 @@ func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
 		for {
 			closed := p.open.Err() != nil // before the last cuts are read
 			p.mu.Lock()
-			if p.waiting == nil {
-				p.waiting = make(chan struct{})
-			}
 			waiting := p.waiting
 			cuts, _ := p.history.read(name, at, p.config.History, p.clock.elapsed())
 			p.mu.Unlock()

@@ -155,8 +155,9 @@ func (a *Aggregator) some(block int) uint64 {
 
 // touch says that no cell may be empty.
 func (a *Aggregator) touch() {
-	for i := range a.which {
-		a.which[i] = math.MaxUint64 << max(0, packedBlock*(i+1)-len(a.cells))
+	which := a.which
+	for i := range which {
+		which[i] = math.MaxUint64 << max(0, packedBlock*(i+1)-len(a.cells))
 	}
 }
 

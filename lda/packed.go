@@ -168,22 +168,15 @@ func (b *block) add(cells []cell, fields []byte, c *Config, about uint64) {
 		copy(padded[:], fields[:b.size-10])
 		fields = padded[:]
 	}
-	at, rest, last := 0, uint(c.DigestBits)+uint(b.sum), uint(b.sum) // unsigned: shifts by them need no checks
-	digests, sums, known := uint64(1)<<c.DigestBits-1, uint64(1)<<last-1, uint64(math.MaxUint64)>>(64-c.SumBits)
+	at, tally := 0, b.count+int(c.DigestBits)
+	digests, known := uint64(1)<<c.DigestBits-1, uint64(math.MaxUint64)>>(64-c.SumBits)
 	for which := b.which; which != 0; at += b.width {
 		i := uint(bits.LeadingZeros64(which)) % packedBlock
 		which &^= 1 << 63 >> i
-		var count, digest, sum uint64
-		if b.width <= 64 {
-			word := wire.Bits(fields, at, b.width)
-			count, digest, sum = word>>rest, word>>last&digests, word&sums
-		} else {
-			count = wire.Bits(fields, at, b.count)
-			digest = wire.Bits(fields, at+b.count, int(c.DigestBits))
-			sum = wire.Bits(fields, at+b.count+int(c.DigestBits), b.sum)
-		}
+		both, sum := wire.Bits(fields, at, tally), wire.Bits(fields, at+tally, b.sum)
+		count := both >> c.DigestBits
 		cells[i].sum += (uint64(wire.Unzigzag(sum)) + count*about) & known
-		cells[i].tally += digest<<32 | count
+		cells[i].tally += both&digests<<32 | count
 	}
 }
 

@@ -117,9 +117,9 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3750, 3900},
+	".":              {3749, 3904},
 	"estimate":       {903, 1168},
-	"estimate/areas": {3433, 945},
+	"estimate/areas": {3437, 945},
 	"estimate/joint": {1413, 943},
 	"estimate/clock": {1103, 900},
 	"lda":            {2659, 3103},
