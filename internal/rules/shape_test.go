@@ -122,7 +122,7 @@ var sizes = map[string][2]int{
 	"estimate/areas": {3437, 945},
 	"estimate/joint": {1413, 943},
 	"estimate/clock": {1103, 900},
-	"lda":            {2659, 3103},
+	"lda":            {2653, 3103},
 	"lda/control":    {450, 787},
 	"lda/flows":      {436, 216},
 	"lda/lost":       {565, 408},
