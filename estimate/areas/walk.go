@@ -2,6 +2,7 @@ package areas
 
 import (
 	"math"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 )
@@ -347,9 +348,4 @@ func (a *Areas) leastJoined(x *span, from, to int) int {
 }
 
 // resize returns a slice of n elements, which is s if there is room.
-func resize[T any](s []T, n int) []T {
-	if n > cap(s) { // what it held is not copied
-		s = make([]T, n+n/4)
-	}
-	return s[:n]
-}
+func resize[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
