@@ -142,7 +142,7 @@ func (a *Aggregator) Reset() {
 // some returns the cells of a block that may not be empty, the first one highest.
 func (a *Aggregator) some(block int) uint64 {
 	if a.which == nil {
-		return math.MaxUint64
+		return math.MaxUint64 << max(0, packedBlock*(block+1)-len(a.cells))
 	}
 	return a.which[block]
 }
