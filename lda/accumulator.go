@@ -404,7 +404,8 @@ func (a *Accumulator) Estimate() (Result, error) {
 	// are at most lk and at most c of them: at most n√(p·l/n) whatever k is.
 	r.behind.value = min(r.copied, math.Sqrt(copies*float64(r.Lost)/float64(max(r.Sent, 1))))
 	r.StdDev, r.greatest = r.alone.StdDev, whole.greatest
-	r.late = (whole.late + r.late) / whole.received
+	r.coming = whole.late / whole.received
+	r.late = r.late/whole.received + r.coming
 	if !a.Settled() {
 		lost := a.unlike.lost // but for those of before, if they would have come by now
 		if a.areas.Cuts()-a.from >= a.Settling() {
@@ -428,8 +429,8 @@ func (a *Accumulator) Estimate() (Result, error) {
 func (r *Result) owe(whole *transit, repeated float64) {
 	r.fromAreas, r.owed, r.delaysError = true, (whole.first.Ages-whole.last.Ages)/whole.received, math.Inf(1)
 	ends := whole.first.Variance + whole.last.Variance + sq(whole.first.Shared-whole.last.Shared)
-	r.sampling = unsure * math.Sqrt(whole.variance+ends) / whole.received
-	if error := unsure * math.Sqrt(whole.unsure) / whole.received; error < r.sampling+whole.late/whole.received {
+	r.sampling = math.Sqrt(whole.variance+sq(unsure)*max(0, ends)) / whole.received
+	if error := unsure * math.Sqrt(whole.unsure) / whole.received; error < r.sampling {
 		r.owed, r.delaysError = whole.delays/whole.received-r.Mean, error
 	}
 	// Those that were alone are a sample, chosen by the hash. As many as three in a sample's size may be as slow as any

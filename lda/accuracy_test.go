@@ -108,7 +108,6 @@ func TestCoverage(t *testing.T) {
 				all.N = e.Received
 				narrow.add(estimate.HoeffdingInterval(all, confidence).Contains(truth))
 			})
-			t.Logf("%s, loss %v: mean %d, central limit %d, deviation %d of %d", law, loss, mean.hits, central.hits, deviation.hits, times)
 			if !enough(mean) {
 				t.Errorf("%s, loss %v: mean covered %d times of %d", law, loss, mean.hits, times)
 			}

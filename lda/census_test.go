@@ -264,7 +264,6 @@ func TestRepeats(t *testing.T) {
 	}{{0, 0, 0}, {0.01, 150_000, 0}, {0.05, 150_000, 1}, {0.5, 1e9, 7}} {
 		up, down, truth := repeating(t, packets, c.share, c.extra, c.lost)
 		r, err := Estimate(up, down)
-		t.Logf("%v: %d, mean %.0f, deviation %.0f, %v", c, r.Repeats, r.Mean, r.StdDev, err)
 		if i, d := r.MeanInterval(0.98), r.DeviationInterval(0.98); c.share == 0.5 {
 			if !errors.Is(err, estimate.ErrNoSamples) {
 				t.Errorf("%v: %+v, %v: half of the packets are not known", c, r, err)

@@ -73,6 +73,7 @@ type Result struct {
 	delaysError float64 // of the mean of those received, if levels alone tell it better than areas do, or +Inf
 	pending     float64 // share of those on their way at the end that are not known to have come since, or to be lost
 	late        float64 // by how much packets that count as lost may raise the mean if they come, and copies that are not seen,
+	coming      float64 // part of that which leaves the mean of those received as it is, for nobody received them yet,
 	stray       float64 // and by how much stamps may have moved it that are not of their interval
 }
 

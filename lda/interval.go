@@ -13,17 +13,12 @@ const mostScales, copyReach = 1000, 10
 // MeanInterval returns the interval of the mean delay of the packets that arrived. Its half width is the bound
 // of eq. (1), as in [estimate.HoeffdingInterval], for the packets that were not seen. It is widened by
 // Student's distribution, since the deviation is estimated, and upwards by what the sample may have missed: as
-// many packets as chance allows may be missing from it, and each may take as long as any in the sample may have
-// or, if the sample has less than three fifths of all, as the interval lasts, up to 1,000 times the mean or the
-// deviation, whichever is greater. Packets that are far slower than all others, and occur about once in an
-// interval, may escape a sample of three fifths, at worst once in five times. Packets that cross the interval's
-// ends widen it both ways, and so do copies. If all packets are in usable cells, the interval is as narrow as
-// rounding allows.
-//
-// Hashes spread packets over cells whatever their delay, so it does no harm if delays depend on one another in
-// time, or if losses come in bursts or with the longest delays. From an [Accumulator] the interval also allows
-// for packets that cross the report's ends, and losses leave its upper end far above until 45 intervals have
-// shown how long the slowest packets take. An offset between the clocks shifts it.
+// many packets as chance allows, each as slow as any in the sample or, if that has less than three fifths of all,
+// as the interval lasts, up to 1,000 times the mean or the deviation. Packets that cross the interval's ends
+// widen it both ways, and so do copies. Hashes spread packets over cells whatever their delay, so it does no harm
+// if delays depend on one another in time, or if losses come in bursts or with the longest delays. From an
+// [Accumulator] it also allows for packets that cross the report's ends, and losses leave its upper end far above
+// until 45 intervals have shown how long the slowest packets take. An offset between the clocks shifts it.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	i := r.studentInterval(confidence)
 	if math.IsInf(i.High, 1) {
@@ -77,7 +72,7 @@ func (r *Result) straysReach() float64 {
 // far as it is not known what became of those on their way at its end, the interval reaches towards Mean.
 func (r *Result) OfReceived(confidence float64) (mean float64, i estimate.Interval) {
 	of := *r
-	of.Mean, of.owed = r.Mean+r.owed, -r.owed*r.pending
+	of.Mean, of.owed, of.late = r.Mean+r.owed, -r.owed*r.pending, r.late-r.coming
 	if r.fromAreas && r.delaysError < math.Inf(1) { // whatever becomes of those on their way
 		of.sampling, of.owed, of.late = r.delaysError, 0, 0
 	}

@@ -27,10 +27,6 @@ type distribution struct {
 // points, so that each is known exactly. Their hashes chose them, whatever their delay, so they are a sample of
 // all packets received, except of copies of one packet, which are never alone. There are up to 5,120, chosen at
 // random so that all packets are equally represented.
-//
-// A bank with λ packets to a cell on average gives λ·e^−λ samples a cell in an interval: 0.37 at best, when λ is
-// 1. 1,024 cells give some 370. The rank of a median is then typically off by 2 percentage points and that of a
-// p99 by 0.4; after a hundred intervals, by a tenth of that.
 func (a *Accumulator) Samples() estimate.Empirical { return a.distribute().Empirical }
 
 // Quantile returns the p-quantile of the delays of packets received, with the interval that holds it with the

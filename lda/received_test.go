@@ -55,6 +55,10 @@ func TestOfReceived(t *testing.T) {
 	behind := func(by float64) func() func(*rand.Rand) float64 {
 		return law(func(r *rand.Rand) float64 { return 1e6 + 4e6*r.ExpFloat64() - by })
 	}
+	queue := func() func(*rand.Rand) float64 {
+		wait := 30e6
+		return func(r *rand.Rand) float64 { wait = math.Abs(0.9997*wait + 1.3e6*r.NormFloat64()); return wait - 30e6 }
+	}
 	for _, c := range []struct {
 		name              string
 		seeds             uint64
@@ -67,7 +71,8 @@ func TestOfReceived(t *testing.T) {
 		{"stalls", 1, 110, 20, 2,
 			law(func(r *rand.Rand) float64 { return 1e7*r.ExpFloat64() + float64(r.IntN(50)/49)*cutInterval }), 0, 8e9, 0.05, math.Inf(1)},
 		{"a fall from 3 s", 3, 190, 100, 10, fall, 5e9, 10e9, 0.1, math.Inf(1)},
-		{"30 ms behind", 1, 310, 150, 10, behind(30e6), 1, 31e9, 0.15, math.Inf(1)},
+		{"60 ms behind", 1, 310, 150, 10, behind(60e6), 1, 31e9, 0.15, math.Inf(1)}, // no delay is positive
+		{"30 ms behind a queue", 2, 310, 150, 10, queue, 1, 31e9, 0.05, math.Inf(1)},
 		{"2 ms behind", 1, 310, 150, 10, behind(2e6), 1, 31e9, 0.15, math.Inf(1)},
 		{"300 ms", 1, 200, 1000, 10, law(exponentialDelay(3 * cutInterval)), 3e9 + 1, 18e9, 0.3, 12},
 		{"rare slow ones", 1, 200, 1000, 10,

@@ -138,7 +138,7 @@ func TestAreasUnderLoss(t *testing.T) {
 		}
 		a := New([]int{cells}, 64, 32)
 		var all [3]int // windows, misses, misses of the control
-		var bias, plain, width, rate estimate.Moments
+		var bias, plain, rate estimate.Moments
 		for from := 40; from+window+settling <= cuts; from += window {
 			passAreas(a, cells, packets, from+window+wait)
 			if from > 100 {
@@ -159,14 +159,11 @@ func TestAreasUnderLoss(t *testing.T) {
 				all[2]++
 			}
 			bias.Add(got.Mean/want - 1)
-			width.Add(half / want)
 			rate.Add(a.losses.rate(len(a.ends) - 1 - wait))
 			r := &a.window.groups[0]
 			plain.Add((r.area-r.by*r.stands.all.a)/r.exact/want - 1)
 		}
 		n, error := float64(all[0]), bias.StdDev()/math.Sqrt(float64(all[0]))
-		t.Logf("%+v: %v, bias %+.2f %%, without weights %+.2f %%, each ± %.2f %%, half-width %.2f %%",
-			c, all, 100*bias.Mean(), 100*plain.Mean(), 100*error, 100*width.Mean())
 		// Errors by few slow packets are skew. Losses are known before receptions; on their own they would make
 		// twice as much seem lost.
 		if math.Abs(bias.Mean()) > limit*error && c.slow <= 0 || math.Abs(rate.Mean()-c.loss) > 0.05 && wait < settling {

@@ -56,7 +56,7 @@ func (a *Areas) delay(t *Transit) (mean, deviation float64) {
 		a.onWay[i].others, a.onWay[i].alike, a.onWay[i].like = ageBounds{}, ageBounds{}, stands{}
 		*end = OnWay{Packets: d.ends[i].bounds.Packets}
 	}
-	of.scale, of.change = 1, 0
+	of.scale, of.change, of.along = 1, 0, 0
 	a.age(&of)
 	a.onWay = levels
 	variance := sq(d.doubt) + d.variance + owedVariance(&[2]OnWay{of.First, of.Last})

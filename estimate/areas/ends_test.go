@@ -34,7 +34,6 @@ func TestUnknownAtAnEndAreLikeThoseThatStandForThem(t *testing.T) {
 		even += rest * slow * 1000 * 1000 * (1 + rest*e.like.squares.n/sq(e.like.all.n))
 	}
 	error := limit * math.Sqrt(2./trials)
-	t.Logf("off by %.0f and, alike, by %.0f, squares %.3g, variance %.3g", off, alike, squares, variance)
 	if math.Abs(off) > limit*math.Sqrt(squares) || math.Abs(squares/variance-1) > error {
 		t.Errorf("off by %v, squares %v, variance %v", off, squares, variance)
 	}
@@ -140,4 +139,24 @@ func TestBurstBeforeDelays(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Packets that are on their way at an end add to areas, too. So the mean of those received is as far off as its error
+// says, give or take four deviations of a mean square; the control adds up both as if they were independent.
+func TestEndsVaryAlongWithAreas(t *testing.T) {
+	const cells, window, cuts, settling = 150, 10, 1000, 10
+	random, n, squares, variance, apart := rand.New(rand.NewPCG(1, 1)), 0.0, 0.0, 0.0, 0.0
+	packets := areaTraffic(random, cells, cuts, 0.4, 0, 0, 0.03)
+	for i := range packets {
+		packets[i].Received = packets[i].Sent + 5*areaLength/2
+	}
+	whenDue(New([]int{cells}, 64, 32), pairsOf(cells, packets, cuts), window, settling, func(from int, got Transit, _ error) {
+		of := truth.Of(packets, int64(from)*areaLength, int64(from+window)*areaLength)
+		v := sq(got.Error*got.Received) + owedVariance(&[2]OnWay{got.First, got.Last})
+		n, squares = n+1, squares+sq(got.Mean*got.Received+got.First.Ages-got.Last.Ages-of.Delays)
+		variance, apart = variance+v, apart+v-2*got.along*got.First.Ages/max(1, got.First.Packets)
+	})
+	if error := 4 * math.Sqrt(2/n); squares > (1+error)*variance || squares < variance/3 || squares > apart/3 {
+		t.Errorf("squares of %v errors %.3g, variance %.3g, or apart %.3g", n, squares, variance, apart)
+	}
 }

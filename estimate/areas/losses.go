@@ -192,8 +192,8 @@ func (l *losses) calm(group, cut int, all []calmEvent) {
 		n := float64(e.packets)
 		packets += n
 		time += e.area
-		if e.packets == 1 && e.area > longest {
-			longest = e.area
+		if age := math.Abs(e.area); e.packets == 1 && age > longest {
+			longest = age
 		}
 		if old && (a.younger[e.cell/64]>>(e.cell%64)&1 == 0 || cut <= int(a.cells[a.places[e.cell]-1].aged)-a.before) {
 			known += n
@@ -230,7 +230,7 @@ func (u *usualCut) add(packets, time float64) {
 	u.time += time
 }
 
-// took takes a delay. Where all are 0, it is known that packets take no longer than a nanosecond.
+// took takes a delay, or by how much a packet came too early. Where all are 0, packets take a nanosecond at most.
 func (l *losses) took(delay float64) {
 	if delay >= l.longest {
 		l.longest = max(delay, 1)
@@ -251,7 +251,7 @@ func (l *losses) add(x *span) {
 		l.late++
 		l.latest = max(l.latest, x.owed/float64(x.late)+l.areas.length(x.to))
 	case x.alone():
-		l.took(float64(x.sum))
+		l.took(math.Abs(float64(x.sum)))
 	}
 	if x.exact && x.late == 0 {
 		if x.to > x.from+1 || x.before > 0 {

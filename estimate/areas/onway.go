@@ -80,6 +80,8 @@ func (a *Areas) age(t *Transit) (first float64) {
 		if skewed {
 			rate := t.Received / a.between(a.losses.from, a.losses.to)
 			end.Ages, end.Variance = rate*second/2, rate*third/3+sq(rate*second/2)*t.uneven
+			chance := (second - t.Mean*t.Mean) * float64(a.latest()) / max(1, a.losses.usual[0].packets)
+			end.Variance += sq(rate*second/first) * max(0, a.losses.uneven(0, a.latest())-chance) // m₂ varies twice as m₁ does
 			continue
 		}
 		cut := [2]int{a.losses.from, a.losses.to}[i]
@@ -130,6 +132,7 @@ func (a *Areas) choose(t *Transit, steady, alone, levels *[2]OnWay, outside [2]b
 	for i, end := range [2]*OnWay{&t.First, &t.Last} {
 		of := &a.onWay[i]
 		best[i].Packets, best[i].Pending = end.Packets, end.Pending
+		best[i].Variance += t.along * best[i].Ages / max(end.Packets, 1)
 		best[i].Ages += (of.alike.Least + of.alike.Most) / 2
 		best[i].Variance += sq(of.alike.Most-of.alike.Least) / 12 // they may be alike
 		*end = best[i]

@@ -17,6 +17,7 @@ type cutSpan struct {
 // as it stands for, times as much as it takes to make all that came.
 func (r *groupWindow) finish(l *losses, group int) {
 	if r.others == 0 || r.exact == 0 {
+		r.change[2] = share{}
 		return
 	}
 	all := &r.stands.all
@@ -34,8 +35,10 @@ func (r *groupWindow) finish(l *losses, group int) {
 	const few = 30 // spans tell little of how many there were; the number of times x that one counts varies like x(x−1)
 	rate, most := r.area/r.received, max(r.by, (r.other+few)/(known+few))
 	r.variance = r.stands.about(most, rate)
-	r.change[0] += r.by * r.change[1]
-	r.change[2] = most*most*r.change[2] + most*r.change[1]
+	r.change[0].weigh(r.by, &r.change[1])
+	changes := r.change[2]
+	r.change[2].weigh(most*most-1, &changes)
+	r.change[2].weigh(most, &r.change[1])
 	// As many are unknown as others stand for, but for chance. If not, the surplus or shortage may add nothing
 	// or twice as much, and its packets differ as those of different cuts do.
 	unlike := math.Sqrt(max(0, sq(r.other-known)-r.stands.squares.nn-all.nn))

@@ -37,6 +37,7 @@ type Transit struct {
 
 	uneven float64 // relative variance of the number on their way from cut to cut, beyond chance
 	change float64 // variance of by how many more are on their way at one end than at the other, of which Packets tell
+	along  float64 // covariance of that with the time on the way
 	early  float64 // share of those that cross cuts that come before they are sent
 
 	crossed float64 // packets, cut by cut

@@ -50,9 +50,9 @@ type groupWindow struct {
 	hidden, still float64 // time that packets may have aged that are lost and not known to be, and likewise in spans that have not settled
 
 	cuts       []cutSpan
-	pending    float64    // packets on their way at the end of which it is not known that they have come since
-	way, aside []float64  // packets on their way, by cut from the first one on, and as exact spans stand for them
-	change     [3]float64 // squares of how many more are on their way in a span at one end than at the other, by (w−1)⁰, ¹ and ²
+	pending    float64   // packets on their way at the end of which it is not known that they have come since
+	way, aside []float64 // packets on their way, by cut from the first one on, and as exact spans stand for them
+	change     [3]share  // of spans, times how many more are on their way at one end than at the other (nn: squared), by (w−1)⁰, ¹ and ²
 }
 
 // cellSums has room for what each cell received.
@@ -85,7 +85,7 @@ func (a *Areas) pool(from, to int) *window {
 		r.settle(l, g)
 		r.area += r.joined.hidden
 		r.variance += r.joined.doubt(w)
-		r.change[2] += sq(r.joined.lately) / 3
+		r.change[2].nn += sq(r.joined.lately) / 3
 		if a.early(from) {
 			w.young += r.young
 		}
@@ -187,7 +187,7 @@ func (w *window) take(x *span) {
 				r.negative++
 			}
 		}
-		r.ends(w, x, weight)
+		r.ends(w, x, weight, n, area)
 		r.joined.hide(w, x, n)
 	}
 	w.crossing(x, (x.open || x.joined == 0) && (sure || fresh && !w.lossy) && a.unseen(x) < 0.5, fresh, weight)
@@ -203,17 +203,17 @@ func (w *window) passed(x *span) (came, sent int) {
 }
 
 // ends takes the packets of a span that are on their way at the ends of the window.
-func (r *groupWindow) ends(w *window, x *span, weight float64) {
-	change := 0.0
+func (r *groupWindow) ends(w *window, x *span, weight, n, area float64) {
+	more := 0.0
 	if x.from < w.from {
-		change = float64(x.on[w.from-1-x.from])
-		r.cross(0, weight, change)
+		more = float64(x.on[w.from-1-x.from])
+		r.cross(0, weight, more)
 	}
 	if x.to >= w.to {
-		change -= float64(x.on[w.to-1-x.from])
+		more -= float64(x.on[w.to-1-x.from])
 	}
 	for i, by := range [3]float64{1, weight - 1, sq(weight - 1)} {
-		r.change[i] += by * sq(change)
+		r.change[i].weigh(by, &share{n: more * n, a: more * area, nn: sq(more)})
 	}
 }
 
@@ -390,6 +390,9 @@ func (w *window) merge(total float64) Transit {
 // transit returns what groups tell that are merged, of so many packets in all.
 func (w *window) transit(r *groupWindow, total float64) Transit {
 	out, scale := total-r.received, total/r.received
+	var change share
+	change.weigh(scale*scale, &r.change[2])
+	change.weigh(scale*(scale-1), &r.change[0])
 	variance := r.variance*scale*scale + w.scatter*out*(1+out/r.received) + sq(w.areas.greatest)*scale*(scale-1)
 	return Transit{
 		Mean:    r.area / r.received,
@@ -399,7 +402,7 @@ func (w *window) transit(r *groupWindow, total float64) Transit {
 		Scatter:  w.scatter,
 		Received: total, Exact: r.exact, negative: r.negative / r.cells,
 		uneven: w.uneven(r), early: r.early / max(r.there, 1), crossed: r.there, scale: scale,
-		change: scale*scale*r.change[2] + scale*(scale-1)*r.change[0],
+		change: change.nn, along: change.a - change.n*r.area/r.received,
 	}
 }
 
@@ -459,8 +462,8 @@ func (r *groupWindow) merge(o *groupWindow) {
 	r.early += o.early
 	r.there += o.there
 	r.pending += o.pending
-	r.change[0] += o.change[0]
-	r.change[2] += o.change[2]
+	r.change[0].weigh(1, &o.change[0])
+	r.change[2].weigh(1, &o.change[2])
 	for k, n := range o.way {
 		r.way[k] += n
 	}
