@@ -24,7 +24,7 @@ type Point struct {
 
 	config Config
 	clock  *timeline
-	seal   *sealer         // printers show a pointer within a value as an address
+	seal   *sealer
 	open   context.Context // until the last cut is made
 	shut   context.CancelFunc
 
