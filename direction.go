@@ -294,8 +294,7 @@ type tally struct {
 	cells lda.Config
 }
 
-// borrowed has empty tallies. Few are in use at a time, however many points there
-// are, and the processor's cache has them.
+// borrowed has empty tallies. Few are in use at a time, however many points there are, and the processor's cache has them.
 var borrowed sync.Pool
 
 // borrowTally returns an empty tally for a Config that was validated, which is to be given back.

@@ -150,8 +150,7 @@ func TestCountersNeverFall(t *testing.T) {
 	}
 }
 
-// The metrics add up, and each line is what the exposition format has;
-// bench/peers reads them with Prometheus' own parser.
+// The metrics add up, and each line is what the exposition format has; bench/peers reads them with Prometheus' own parser.
 func TestMetrics(t *testing.T) {
 	var m Metrics
 	m.Add(sampleReport())
