@@ -47,6 +47,7 @@ type Direction struct {
 // named is what printers show of a Direction or a Point, which have secrets and change all the time: its name.
 type named string
 
+// Format prints the name.
 func (n named) Format(s fmt.State, _ rune) { fmt.Fprintf(s, "hoplag.Point(%q)", string(n)) }
 
 // newDirection returns a direction with shards of its own, at most eight.
