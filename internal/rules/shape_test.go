@@ -117,7 +117,7 @@ var sizes = map[string][2]int{
 	"estimate/areas": {3363, 982},
 	"estimate/joint": {1408, 946},
 	"estimate/clock": {1103, 900},
-	"lda":            {2617, 3120},
+	"lda":            {2618, 3120},
 	"lda/control":    {450, 787},
 	"lda/flows":      {436, 216},
 	"lda/lost":       {551, 408},
