@@ -22,8 +22,7 @@ func (l *link) passIn(flow hashing.Flow, number int, delay time.Duration) {
 	}
 }
 
-// Each flow has its own delay, and the report finds it, although packets cross
-// every cut; the slowest come first.
+// Each flow has its own delay, and the report finds it, although packets cross every cut; the slowest come first.
 func TestFollowFlows(t *testing.T) {
 	onLink(t, Config{Key: testKey, Flows: 100, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		delay := func(flow int) time.Duration { return time.Duration(1+flow) * time.Millisecond }

@@ -87,8 +87,7 @@ func (w *way) open(begins bool) {
 	w.sent = make([]single, cells)
 }
 
-// begin records that what was on its way is unknown. The delays of before and
-// after, perhaps by different clocks, do not mix.
+// begin records that what was on its way is unknown. The delays of before and after, perhaps by different clocks, do not mix.
 func (w *way) begin() {
 	w.begins, w.fastest, w.anew = true, least{}, math.MinInt64
 	if w.total == nil {
