@@ -112,7 +112,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3733, 3901},
+	".":              {3733, 3911},
 	"estimate":       {875, 1169},
 	"estimate/areas": {3354, 962},
 	"estimate/joint": {1408, 946},
