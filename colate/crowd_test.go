@@ -281,37 +281,40 @@ func TestCrowds(t *testing.T) {
 		"always alike":          {inSpells(1, 10, always), 0, 1, 64, 0, 0, false},
 		"after a stall":         {stalled, 0, 1, 64, 0, 0, false},
 	} {
-		w := world{config: cutAt(1e9), loss: c.loss}
-		w.config.CountBits, w.config.DigestBits, w.config.Bits, w.config.Shift = 8, 20, c.bits, 16
-		w.config.OneIn, w.config.Samples = c.oneIn, int(c.oneIn)*1000
-		if c.hides {
-			w.config.Counters, w.config.CountBits, w.config.Shift = 16384, 14, 6
-		}
-		from := map[string]int64{"none come for 6 s": 26e9, "none come, sampled": 26e9, "after a stall": 6e9} // as a backlog comes
-		a := asked{from: from[name]}
-		if name == "30 periods, or 0.3" {
-			a.from, a.to = 30e9, 50e9-1
-		}
-		for seed := uint64(0); seed < 3 || a.flows < 3 && c.hides || a.flows < 100 && !c.hides; seed++ {
-			w.seed = seed
-			a.ask(t, w, c.pass(rand.New(rand.NewPCG(seed, 1))), c.records)
-		}
-		least := 0
-		if c.refused == 0 {
-			least = a.flows / 3
-		}
-		a.alone.want(t, name+", one by one", least)
-		a.together.want(t, name+", together", least)
-		a.deviations.want(t, name+", deviations", 0)
-		if max(a.alone.all, a.together.all) > a.flows-c.refused*a.flows/60 || a.negative > 0 || c.hides && a.unhidden.good() {
-			t.Errorf("%s: %+v, want %d of 60 refused at least", name, a, c.refused)
-		}
-		if m := median(a.off); name == "good records" && m > 0.1 {
-			t.Errorf("%s: median error %.3f", name, m)
-		}
-		if name == "after a stall" && median(a.widths) > 0.5 {
-			t.Errorf("%s: intervals of %.2f of the mean", name, median(a.widths))
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := world{config: cutAt(1e9), loss: c.loss}
+			w.config.CountBits, w.config.DigestBits, w.config.Bits, w.config.Shift = 8, 20, c.bits, 16
+			w.config.OneIn, w.config.Samples = c.oneIn, int(c.oneIn)*1000
+			if c.hides {
+				w.config.Counters, w.config.CountBits, w.config.Shift = 16384, 14, 6
+			}
+			from := map[string]int64{"none come for 6 s": 26e9, "none come, sampled": 26e9, "after a stall": 6e9} // as a backlog comes
+			a := asked{from: from[name]}
+			if name == "30 periods, or 0.3" {
+				a.from, a.to = 30e9, 50e9-1
+			}
+			for seed := uint64(0); seed < 3 || a.flows < 3 && c.hides || a.flows < 100 && !c.hides; seed++ {
+				w.seed = seed
+				a.ask(t, w, c.pass(rand.New(rand.NewPCG(seed, 1))), c.records)
+			}
+			least := 0
+			if c.refused == 0 {
+				least = a.flows / 3
+			}
+			a.alone.want(t, name+", one by one", least)
+			a.together.want(t, name+", together", least)
+			a.deviations.want(t, name+", deviations", 0)
+			if max(a.alone.all, a.together.all) > a.flows-c.refused*a.flows/60 || a.negative > 0 || c.hides && a.unhidden.good() {
+				t.Errorf("%s: %+v, want %d of 60 refused at least", name, a, c.refused)
+			}
+			if m := median(a.off); name == "good records" && m > 0.1 {
+				t.Errorf("%s: median error %.3f", name, m)
+			}
+			if name == "after a stall" && median(a.widths) > 0.5 {
+				t.Errorf("%s: intervals of %.2f of the mean", name, median(a.widths))
+			}
+		})
 	}
 }
 
