@@ -189,7 +189,9 @@ func (c *comparison) take(p *pair) {
 	for d, w := range c.ways {
 		up, down := p.tallies[d][d], p.tallies[1-d][d] // forth is sent by the first point, back by the second
 		w.place(p)
-		c.came[d].add(down, (p.after-c.covered)*int64(c.config.Cut), (p.through-c.covered)*int64(c.config.Cut))
+		if !c.config.ClocksAgree { // nothing drifts
+			c.came[d].add(down, (p.after-c.covered)*int64(c.config.Cut), (p.through-c.covered)*int64(c.config.Cut))
+		}
 		w.compare(up, down, p, func(sent, received uint64) { c.clocks.sample(d, sent, received, p.through) })
 	}
 	c.paired = p.through

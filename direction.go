@@ -1,6 +1,7 @@
 package hoplag
 
 import (
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -127,15 +128,15 @@ func (l *log) append() {
 func (l *log) flush() {
 	l.shard.mu.Lock()
 	defer l.shard.mu.Unlock()
-	l.fold()
+	l.fold(math.MinInt64, nil)
 	l.folded = 0
 	l.n.Store(0)
 }
 
-// fold adds the new entries of the log to the shard, whose lock the caller holds.
-func (l *log) fold() {
+// fold adds the new entries of the log to the shard, whose lock the caller holds, but those of ended cuts to a tally.
+func (l *log) fold(ended int64, total **tally) {
 	n := l.n.Load()
-	l.shard.add(l.entries[l.folded:n])
+	l.shard.add(l.entries[l.folded:n], ended, total)
 	l.folded = n
 }
 
@@ -179,8 +180,8 @@ func (s *shard) newHandle() *handle {
 	return h
 }
 
-// add adds each entry to the cut that it passed in. The caller holds the lock.
-func (s *shard) add(entries []entry) {
+// add adds each entry to the cut that it passed in, or to a tally if that has ended. The caller holds the lock.
+func (s *shard) add(entries []entry, ended int64, total **tally) {
 	s.of.memorize(entries)
 	length := int64(s.of.config.Cut)
 	for len(entries) > 0 {
@@ -194,11 +195,15 @@ func (s *shard) add(entries []entry) {
 		if late {
 			s.late += uint32(n)
 		}
-		for s.through+int64(len(s.piles)) < cut {
-			s.piles = append(s.piles, pile{few: s.spare})
-			s.spare = nil
+		if cut <= ended {
+			borrowInto(total, s.of.config).add(entries[:n])
+		} else {
+			for s.through+int64(len(s.piles)) < cut {
+				s.piles = append(s.piles, pile{few: s.spare})
+				s.spare = nil
+			}
+			s.piles[cut-s.through-1].add(s.of.config, entries[:n])
 		}
-		s.piles[cut-s.through-1].add(s.of.config, entries[:n])
 		entries = entries[n:]
 	}
 }
@@ -208,7 +213,7 @@ func (s *shard) add(entries []entry) {
 func (s *shard) rotate(cut int64, total *tally) (_ *tally, late uint32) {
 	s.mu.Lock()
 	for _, l := range s.logs {
-		l.fold()
+		l.fold(cut, &total)
 	}
 	done := min(int(max(1, cut-s.through)), len(s.piles))
 	var many []*tally
@@ -216,23 +221,20 @@ func (s *shard) rotate(cut int64, total *tally) (_ *tally, late uint32) {
 		if p.many != nil {
 			many = append(many, p.many)
 		} else if len(p.few) > 0 {
-			if total == nil {
-				total = borrowTally(s.of.config)
-			}
-			total.add(p.few)
+			borrowInto(&total, s.of.config).add(p.few)
 		}
 		s.spare = p.few[:0]
 	}
 	s.through, s.piles = max(s.through+1, cut), append(s.piles[:0], s.piles[done:]...)
 	late, s.late = s.late, 0
 	s.mu.Unlock()
-	for _, t := range many {
-		if total == nil {
-			total = t
-			continue
+	for _, t := range many { // which mostly has more than the rest
+		if total != nil {
+			must(0, t.all.Merge(&total.all.Aggregator))
+			t.flows.Merge(total.flows)
+			total.giveBack()
 		}
-		total.merge(t)
-		t.giveBack()
+		total = t
 	}
 	return total, late
 }
@@ -299,6 +301,14 @@ func borrowTally(c *Config) *tally {
 	return t
 }
 
+// borrowInto borrows a tally unless there is one.
+func borrowInto(t **tally, c *Config) *tally {
+	if *t == nil {
+		*t = borrowTally(c)
+	}
+	return *t
+}
+
 func (t *tally) giveBack() {
 	if t == nil {
 		return
@@ -323,11 +333,6 @@ func (t *tally) add(entries []entry) {
 			t.flows.Update(e.flow, e.packet, e.time)
 		}
 	}
-}
-
-func (t *tally) merge(o *tally) {
-	must(0, t.all.Merge(&o.all.Aggregator))
-	t.flows.Merge(o.flows)
 }
 
 // addPart adds what passed in one direction, from a checked record.

@@ -254,6 +254,9 @@ func (p *shardedPath) count(point int, at int64, packet hashing.Packet, r *rand.
 // record is that of a cut.
 func (p *shardedPath) record(session uint64, cut int, t *tally) []byte {
 	at := pathBegin + int64(cut)
+	if t.all.Packets() == 0 {
+		t = nil
+	}
 	return p.seal.signed(&interval{session: session, after: at - 1, through: at}, [2]*tally{t, nil})
 }
 

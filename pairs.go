@@ -384,11 +384,7 @@ func (m *meeting) unpack(p *pair) {
 				if of.packed == nil && of.flows == nil {
 					continue
 				}
-				into := &p.tallies[point][direction]
-				if *into == nil {
-					*into = borrowTally(&m.seal.config)
-				}
-				(*into).addPart(of)
+				borrowInto(&p.tallies[point][direction], &m.seal.config).addPart(of)
 			}
 		}
 		m.records[point] = records[:0]

@@ -31,7 +31,8 @@ func TestPassedAddsUp(t *testing.T) {
 	total := borrowTally(&config)
 	collect := func() {
 		if done, _ := d.rotate(farthest); done != nil {
-			total.merge(done)
+			total.all.Merge(&done.all.Aggregator)
+			total.flows.Merge(done.flows)
 			done.giveBack()
 		}
 	}
@@ -284,7 +285,7 @@ func TestPacketsBelongToTheirCut(t *testing.T) {
 	var counts []uint64
 	var late []uint32
 	s.mu.Lock()
-	s.add([]entry{{time: 98e6}, {time: 103e6}, {time: 99e6}, {time: 250e6}, {time: 150e6}, {time: 390e6}})
+	s.add([]entry{{time: 98e6}, {time: 103e6}, {time: 99e6}, {time: 250e6}, {time: 150e6}, {time: 390e6}}, math.MinInt64, nil)
 	s.mu.Unlock()
 	for cut := range int64(5) {
 		n := uint64(0)

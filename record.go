@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -116,7 +115,7 @@ func (s *sealer) record(of *interval, counted [2]*tally) []byte {
 	var tables []byte
 	begin := (of.after + 1) * int64(s.config.Cut)
 	for i, t := range counted {
-		if t == nil || t.all.Packets() == 0 {
+		if t == nil {
 			continue
 		}
 		before := len(b)
@@ -256,10 +255,11 @@ func (h *history) after(at position) int {
 
 // forget forgets what all readers have.
 func (h *history) forget(now int64) {
-	maps.DeleteFunc(h.readers, func(_ uint64, r reader) bool { return now-r.seen > readerPatience })
 	read := len(h.cuts) - keptCuts
-	for _, r := range h.readers {
-		read = min(read, h.after(r.at))
+	for name, r := range h.readers {
+		if read = min(read, h.after(r.at)); now-r.seen > readerPatience {
+			delete(h.readers, name)
+		}
 	}
 	for ; read > 0; read-- {
 		h.drop()

@@ -215,7 +215,7 @@ func TestRoomIsKept(t *testing.T) {
 		}
 		s := d.shards[0]
 		s.mu.Lock()
-		s.add(entries)
+		s.add(entries, math.MinInt64, nil)
 		s.mu.Unlock()
 		total, _ := d.rotate(cut)
 		total.giveBack()

@@ -197,12 +197,8 @@ func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint6
 
 // add takes what was sent and what was received up to a time by the sender's clock, nil if nothing, and gives it back.
 func (w *way) add(up, down *tally, end int64) {
-	for _, t := range []**tally{&up, &down} {
-		if *t == nil {
-			*t = borrowTally(w.config)
-		}
-		defer (*t).giveBack()
-	}
+	defer borrowInto(&up, w.config).giveBack()
+	defer borrowInto(&down, w.config).giveBack()
 	if err := w.total.Add(w.end, end, &up.all.Aggregator, &down.all.Aggregator); err != nil {
 		w.err = err
 	}

@@ -131,14 +131,18 @@ func (a *Aggregator) Reset() {
 		clear(a.cells)
 		return
 	}
-	a.each(a.cells, func(_ int, c *cell) { *c = cell{} })
-	clear(a.which)
+	for block, some := range a.which {
+		for ; some != 0; some &= some - 1 {
+			a.cells[packedBlock*block+63-bits.TrailingZeros64(some)] = cell{}
+		}
+		a.which[block] = 0
+	}
 }
 
 // some returns the cells of a block that may not be empty, the first one highest.
 func (a *Aggregator) some(block int) uint64 {
 	if a.which == nil {
-		return math.MaxUint64
+		return math.MaxUint64 << max(0, packedBlock*(block+1)-len(a.cells))
 	}
 	return a.which[block]
 }
@@ -147,7 +151,7 @@ func (a *Aggregator) some(block int) uint64 {
 func (a *Aggregator) touch() {
 	which := a.which
 	for i := range which {
-		which[i] = math.MaxUint64
+		which[i] = math.MaxUint64 << max(0, packedBlock*(i+1)-len(a.cells))
 	}
 }
 

@@ -48,13 +48,19 @@ func (a *Aggregator) AddPacked(data []byte) error {
 		return err
 	}
 	head := data[len(data)-len(cells)-16:]
-	a.setUnsampled(a.unsampledCount() + binary.BigEndian.Uint64(head[8:]))
-	return a.config.blocks(cells, func(from int, b block, fields []byte) {
-		if a.which != nil {
+	if n := binary.BigEndian.Uint64(head[8:]); n > 0 {
+		a.setUnsampled(a.unsampledCount() + n)
+	}
+	for from, b := 0, (block{}); len(cells) > 0; from, cells = from+packedBlock, cells[b.size:] {
+		if b.which, b.size = binary.BigEndian.Uint64(cells), 8; b.which == 0 {
+			continue
+		}
+		if b.read(&a.config, cells); a.which != nil {
 			a.which[from/packedBlock] |= b.which
 		}
-		b.add(a.cells[from:], fields, &a.config, binary.BigEndian.Uint64(head))
-	})
+		b.add(a.cells[from:], cells[10:], &a.config, binary.BigEndian.Uint64(head))
+	}
+	return nil
 }
 
 // packedCells checks a packed form, and returns its cells.
@@ -70,29 +76,22 @@ func (c *Config) packedCells(data []byte) ([]byte, error) {
 		there, banks := readConfig(&r)
 		return nil, cmp.Or(c.same(&there), fmt.Errorf("lda: %w: %d banks", estimate.ErrEncoding, banks))
 	}
-	cells := data[size:]
-	return cells, cmp.Or(checkUnsampled(binary.BigEndian.Uint64(data[size-8:])), c.blocks(cells, func(int, block, []byte) {}))
-}
-
-// blocks calls f for each block of packed cells that are not all empty, with the number of its first cell and its
-// fields.
-func (c *Config) blocks(rest []byte, f func(from int, b block, fields []byte)) error {
-	n, b := c.cells(), block{}
-	for from := 0; from < n; from += packedBlock {
+	cells, b := data[size:], block{}
+	rest := cells
+	for n := c.cells(); n > 0; n -= packedBlock {
 		if len(rest) >= 8 && binary.BigEndian.Uint64(rest) == 0 {
 			rest = rest[8:]
 			continue
 		}
-		if !b.read(c, rest) || from+packedBlock > n && b.which<<(n-from) != 0 {
-			return fmt.Errorf("lda: %w: packed cells, %d before the last one", estimate.ErrEncoding, n-from)
+		if !b.read(c, rest) || b.which<<uint(n) != 0 {
+			return nil, fmt.Errorf("lda: %w: packed cells, %d before the last one", estimate.ErrEncoding, n)
 		}
-		f(from, b, rest[10:])
 		rest = rest[b.size:]
 	}
 	if len(rest) > 0 {
-		return fmt.Errorf("lda: %w: %d bytes behind the packed cells", estimate.ErrEncoding, len(rest))
+		return nil, fmt.Errorf("lda: %w: %d bytes behind the packed cells", estimate.ErrEncoding, len(rest))
 	}
-	return nil
+	return cells, checkUnsampled(binary.BigEndian.Uint64(data[size-8:]))
 }
 
 // someTime returns the time of some packet or, if all cells have many, 0.
@@ -108,17 +107,16 @@ func (a *Aggregator) someTime() int64 {
 // appendBlock appends at most 64 cells, of which only some may not be empty. It uses the room of rest.
 func (c *Config) appendBlock(dst []byte, cells []cell, some uint64, about int64, rest *[packedBlock]uint64) []byte {
 	var which, counts, sums uint64
-	for some &= ^uint64(0) << (packedBlock - len(cells)); some != 0; {
-		i := bits.LeadingZeros64(some)
-		some &^= 1 << (63 - i)
-		count, sum := uint64(cells[i].count()), cells[i].sum
-		if sum<<(64-c.SumBits)|cells[i].tally&(c.digestMask()|math.MaxUint32) == 0 {
+	unknown, digests := uint(64-c.SumBits)%64, c.digestMask()
+	for some &= ^uint64(0) << uint(packedBlock-len(cells)); some != 0; some &= some - 1 {
+		i := 63 - bits.TrailingZeros64(some)
+		of := &cells[i]
+		if of.sum<<unknown|of.tally&(digests|math.MaxUint32) == 0 {
 			continue
 		}
-		which |= 1 << (63 - i)
-		counts |= count
-		rest[i] = wire.Zigzag(estimate.SignExtend(sum-count*uint64(about), int(c.SumBits)))
-		sums |= rest[i]
+		count := uint64(of.count())
+		rest[i] = wire.Zigzag(int64((of.sum-count*uint64(about))<<unknown) >> unknown)
+		which, counts, sums = which|some&-some, counts|count, sums|rest[i]
 	}
 	dst = binary.BigEndian.AppendUint64(dst, which)
 	if which == 0 {
@@ -127,10 +125,9 @@ func (c *Config) appendBlock(dst []byte, cells []cell, some uint64, about int64,
 	countBits, sumBits := bits.Len64(counts), bits.Len64(sums)
 	w := wire.NewBitWriter(append(dst, uint8(countBits), uint8(sumBits)))
 	for which != 0 {
-		i := bits.LeadingZeros64(which)
-		which &^= 1 << (63 - i)
-		w.Put(uint64(cells[i].count()), countBits)
-		w.Put(cells[i].tally&c.digestMask()>>32, int(c.DigestBits))
+		i := uint(bits.LeadingZeros64(which)) % packedBlock
+		which &^= 1 << 63 >> i
+		w.Put(uint64(cells[i].count())<<c.DigestBits|cells[i].tally&digests>>32, countBits+int(c.DigestBits))
 		w.Put(rest[i], sumBits)
 	}
 	return w.Bytes()
@@ -163,22 +160,15 @@ func (b *block) add(cells []cell, fields []byte, c *Config, about uint64) {
 		copy(padded[:], fields[:b.size-10])
 		fields = padded[:]
 	}
-	at, rest, last := 0, uint(c.DigestBits)+uint(b.sum), uint(b.sum) // unsigned: shifts by them need no checks
-	digests, sums, known := uint64(1)<<c.DigestBits-1, uint64(1)<<last-1, uint64(math.MaxUint64)>>(64-c.SumBits)
+	at, tally := 0, b.count+int(c.DigestBits)
+	digests, known := uint64(1)<<c.DigestBits-1, uint64(math.MaxUint64)>>(64-c.SumBits)
 	for which := b.which; which != 0; at += b.width {
-		i := bits.LeadingZeros64(which)
-		which &^= 1 << (63 - i)
-		var count, digest, sum uint64
-		if b.width <= 64 {
-			word := wire.Bits(fields, at, b.width)
-			count, digest, sum = word>>rest, word>>last&digests, word&sums
-		} else {
-			count = wire.Bits(fields, at, b.count)
-			digest = wire.Bits(fields, at+b.count, int(c.DigestBits))
-			sum = wire.Bits(fields, at+b.count+int(c.DigestBits), b.sum)
-		}
+		i := uint(bits.LeadingZeros64(which)) % packedBlock
+		which &^= 1 << 63 >> i
+		both, sum := wire.Bits(fields, at, tally), wire.Bits(fields, at+tally, b.sum)
+		count := both >> c.DigestBits
 		cells[i].sum += (uint64(wire.Unzigzag(sum)) + count*about) & known
-		cells[i].tally += digest<<32 | count
+		cells[i].tally += both&digests<<32 | count
 	}
 }
 

@@ -25,7 +25,7 @@ func (w *BitWriter) Put(v uint64, bits int) {
 
 // Bytes pads the last byte with zeros and returns the extended dst.
 func (w *BitWriter) Bytes() []byte {
-	return AppendUint(w.dst, w.word>>(64-8*BytesOf(uint8(w.used))), BytesOf(uint8(w.used)))
+	return binary.BigEndian.AppendUint64(w.dst, w.word)[:len(w.dst)+BytesOf(uint8(w.used))]
 }
 
 // BitPadding is how many bytes after a field Bits may look at.
