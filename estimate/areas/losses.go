@@ -192,7 +192,9 @@ func (l *losses) calm(group, cut int, all []calmEvent) {
 		n := float64(e.packets)
 		packets += n
 		time += e.area
-		longest = max(longest, math.Abs(e.area)/n)
+		if n <= 2 {
+			longest = max(longest, math.Abs(e.area)/n)
+		}
 		if old && (a.younger[e.cell/64]>>(e.cell%64)&1 == 0 || cut <= int(a.cells[a.places[e.cell]-1].aged)-a.before) {
 			known += n
 		}
@@ -228,8 +230,8 @@ func (u *usualCut) add(packets, time float64) {
 	u.time += time
 }
 
-// took takes a delay, or by how much a packet came too early, or the mean of several: one took that or more, and of those
-// of which copies came none is alone. Where all are 0, packets take a nanosecond at most.
+// took takes a delay, or by how much a packet came too early, or the mean of two: one took that or more, and of those of
+// which copies pass both points none is alone. Where all are 0, packets take a nanosecond at most.
 func (l *losses) took(delay float64) {
 	if delay >= l.longest {
 		l.longest = max(delay, 1)
@@ -254,9 +256,11 @@ func (l *losses) add(x *span) {
 			of.lengths[x.to-x.from]++
 			of.slow[x.to-x.from] += l.slow(x)
 		}
-		time := sum(x.area)
-		mean := time / max(1, float64(x.received))
-		if l.took(math.Abs(time) / float64(max(1, x.received, x.sent))); !x.alone() {
+		mean := sum(x.area) / max(1, float64(x.received))
+		if x.before == 0 && x.sent == x.received && x.sent > 0 && x.sent <= 2 {
+			l.took(math.Abs(mean))
+		}
+		if !x.alone() {
 			l.longest = l.areas.standing(x, l.longest)
 		}
 		for k, in := range x.in {

@@ -68,9 +68,8 @@ type Alone struct {
 //
 // If no packet was received, or nothing is known of any, the error is estimate.ErrNoSamples. It wraps
 // [estimate.ErrClocks] if many delays are negative and hardly any were in the report before, or the reverse,
-// if packets were lost and most that cross cuts arrive before they are sent, because then nothing tells the
-// two apart, and if some do and it is not known yet whether packets were lost. A clock that is set by less looks like
-// delays that change.
+// and if most that cross cuts arrive before they are sent where packets were lost, or some do and it is not known
+// yet whether any was: nothing tells the two apart. A clock that is set by less looks like delays that change.
 func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	from, to = from-a.before, to-a.before
 	a.observe(from, to)
