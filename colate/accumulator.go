@@ -135,6 +135,12 @@ func (a *accumulator) tell() {
 	for f := range a.tallies {
 		a.tally(f)
 	}
+	a.common.asked, a.common.shown = scatter{}, 0
+	for _, own := range a.tallies[:len(a.flows)] {
+		a.common.asked.squares += own.squares
+		a.common.asked.degrees += own.degrees
+		a.common.shown += own.shown
+	}
 	t.live = 0
 }
 

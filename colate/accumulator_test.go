@@ -124,9 +124,7 @@ func (a *accumulator) held(t testing.TB, list []truth, offset, widest float64) (
 // Intervals hold for as many flows as they say, of every size, with loss, sampled records and an offset of the clocks,
 // and in one epoch as in many. Believing every counter, whether it lost a packet or not, is the negative control.
 func TestIntervalCoverage(t *testing.T) {
-	if testing.Short() {
-		t.Skip("statistics of one goroutine, which take long")
-	}
+	long(t)
 	all, rng := traffic.Flows(1, 10_000), rand.New(rand.NewPCG(5, 5))
 	for name, w := range map[string]struct {
 		world

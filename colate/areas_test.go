@@ -70,9 +70,7 @@ func minutes(counters int) Config {
 // Windows of an hour are right however many packets cross the cuts of the clock, and whatever their delays add
 // up to: neither a choice of fast packets, nor sums that wrap.
 func TestHoursAreRight(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one goroutine, for long under the race detector")
-	}
+	long(t)
 	small := func(rate, mean float64, n int) (flows []sceneFlow) {
 		for range n {
 			flows = append(flows, sceneFlow{rate, exponential(mean, 0)})
@@ -156,11 +154,9 @@ func cutSeconds(counters int) Config {
 // not told from the others' packets: the interval holds them, or there is no
 // answer, and the minutes are named. That the others tell is the negative control.
 func TestDarkMinutes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one goroutine, for long under the race detector")
-	}
+	long(t)
 	for from, to := range map[float64]float64{0: 60, 1200: 1320, 3540: 3600} {
-		for _, rate := range []float64{3, 30, 300} {
+		for _, rate := range []float64{3, 30, 100} {
 			s := scene{config: minutes(2000), seconds: 3600, flows: []sceneFlow{{rate, func(rng *rand.Rand, at float64) (float64, bool) {
 				if at > from && at < to {
 					return 0.2 * rng.ExpFloat64(), rng.Float64() < 0.3

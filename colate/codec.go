@@ -256,17 +256,8 @@ func openHead(data []byte) (*epochHead, error) {
 		return nil, err
 	}
 	h := &epochHead{config: Config{
-		Identity:   r.Uint64(),
-		Counters:   r.Size(),
-		PerFlow:    int(r.Uint16()),
-		Bits:       r.Uint8(),
-		CountBits:  r.Uint8(),
-		DigestBits: r.Uint8(),
-		Shift:      r.Uint8(),
-		Period:     int64(r.Uint64()),
-		OneIn:      r.Uint32(),
-		Samples:    r.Size(),
-		fold:       r.Uint8(),
+		Identity: r.Uint64(), Counters: r.Size(), PerFlow: int(r.Uint16()), Bits: r.Uint8(), CountBits: r.Uint8(),
+		DigestBits: r.Uint8(), Shift: r.Uint8(), Period: int64(r.Uint64()), OneIn: r.Uint32(), Samples: r.Size(), fold: r.Uint8(),
 	}}
 	c := &h.config
 	if err := c.Validate(); err != nil || c.fold > maxFold {

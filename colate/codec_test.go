@@ -85,9 +85,7 @@ func TestRoundTrip(t *testing.T) {
 
 // An epoch takes at most 12 bits a packet, from 100 packets a second to 70,000.
 func TestSizes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one goroutine, for long under the race detector")
-	}
+	long(t)
 	for _, rate := range []int{100, 300, 1000, 3000, 10_000, 70_000} {
 		data := encoded(t, crowded(t, DefaultConfig, 60*rate).packed())
 		bits := float64(8*len(data)) / float64(60*rate)

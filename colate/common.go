@@ -19,6 +19,8 @@ type common struct {
 
 	// Of all tables so far.
 	scatter scatter
+	asked   scatter // of the flows asked for
+	shown   float64 // packets of these that settled cells stand for
 	late    crossed
 	begun   int64      // when the first began
 	lasted  float64    // those that count, ns
@@ -137,6 +139,15 @@ func (c *common) variance() float64 {
 	return c.scatter.variance() + max(c.epochs[2]/n-c.epochs[1]/n*c.epochs[1]/n, 0)
 }
 
+// within returns the variance of a packet's delay within the other flows asked for. If settled cells show fewer packets
+// of them than they do not of this one, it is more like that within cells, where flows that wait alike look like slow packets.
+func (c *common) within(own *tally) float64 {
+	n := max(c.shown-own.shown, math.SmallestNonzeroFloat64)
+	asked := max(c.asked.squares-own.squares, 0) / max(c.asked.degrees-own.degrees, 1)
+	all := max(c.scatter.squares-c.scatter.alike, 0) / max(c.scatter.degrees-c.scatter.cells, 1)
+	return (n*asked + own.sampled*all) / (n + own.sampled)
+}
+
 // A scatter is how far cells are from the mean of all, or of their flow: Σ squares over packets, and their degrees
 // of freedom; and how much of both is how far they are in all epochs alike, as flows differ.
 type scatter struct{ squares, degrees, alike, cells float64 }
@@ -169,12 +180,7 @@ func (s *scatter) add(t *cellTable, i int, of *sight, epochs uint32, mean *[room
 }
 
 // variance returns the variance of a packet's delay.
-func (s *scatter) variance() float64 {
-	return s.squares / max(s.degrees, 1)
-}
-
-// within returns that within cells, without what flows differ by.
-func (s *scatter) within() float64 { return max(s.squares-s.alike, 0) / max(s.degrees-s.cells, 1) }
+func (s *scatter) variance() float64 { return s.squares / max(s.degrees, 1) }
 
 // A crossed is about packets that came in epochs after they were sent, of which rises of counts tell: those that
 // losses hide because no set explains them, or sets like those that do lost a packet; those in sets; and those from

@@ -114,9 +114,6 @@ func (c *Config) unit() float64 { return float64(uint64(1) << c.Shift) }
 func (c *Config) lowBits() uint8 { return c.CountBits + c.DigestBits }
 func (c *Config) sumBits() uint8 { return c.Bits - c.lowBits() }
 
-// widthMask returns the bits of a word that are in the counter.
-func (c *Config) widthMask() uint64 { return 1<<(c.Bits-1)<<1 - 1 }
-
 // comparable returns what must be equal for two points to be compared.
 func (c Config) comparable() Config {
 	c.Period, c.OneIn, c.Samples = 0, 0, 0

@@ -251,7 +251,7 @@ func (e *estimator) fill(r *Result, all *common, reference, unit float64) {
 	}
 	// The packets in settled cells are a sample of the flow's, and those in others may be rare and as slow as any
 	// are; times are in units, and a record may be wrong.
-	sampled := (own.sampled*max(variance, all.scatter.within()) + own.between + e.packets*rounding(unit)) / (e.packets * e.packets)
+	sampled := (own.sampled*max(variance, all.within(own)) + own.between + e.packets*rounding(unit)) / (e.packets * e.packets)
 	recorded := above * (1 - e.counted) * e.doubt / e.packets
 	// Packets of large flows that share a counter take as long as any.
 	shared := e.excess / e.packets * math.Sqrt(all.scatter.variance())

@@ -54,9 +54,7 @@ func captured(t *testing.T, name string) (all []passage) {
 // Intervals hold on real queues, with real loss, for as many of 1,000 flows as
 // they say, where the clock cuts every so often and where it does not.
 func TestRealCoverage(t *testing.T) {
-	if testing.Short() {
-		t.Skip("statistics of one goroutine, which take long")
-	}
+	long(t)
 	for name, period := range map[string]int64{"tbf300m_2m": maxPeriod, "htb2_reorder": 1e9} {
 		t.Run(name, func(t *testing.T) {
 			w := world{config: cutAt(period)}

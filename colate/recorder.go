@@ -83,9 +83,7 @@ func (r *Recorder) Span() (start, end int64, ok bool) {
 
 // Due reports whether the epoch is over at time t: t is at or after its end, or a whole Period before its
 // beginning, as after a step of the clock. Packets that come a little late belong to the epoch that records them.
-func (r *Recorder) Due(t int64) bool {
-	return uint64(t-r.before) >= r.length
-}
+func (r *Recorder) Due(t int64) bool { return uint64(t-r.before) >= r.length }
 
 // place returns the counter that a packet is added to. The paper draws one of
 // its flow's counters at random. Here the digest decides, so that two points agree.
@@ -224,7 +222,7 @@ func (r *Recorder) Reset() {
 }
 
 // word returns counter i as it is in hardware.
-func (r *Recorder) word(i int) uint64 { return r.words[i] & r.config.widthMask() }
+func (r *Recorder) word(i int) uint64 { return r.words[i] & (1<<(r.config.Bits-1)<<1 - 1) }
 
 // made returns an error if New has not made the recorders.
 func made(all ...*Recorder) error {

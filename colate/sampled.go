@@ -112,7 +112,7 @@ func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, own *tally, 
 		return o, false
 	}
 	o = sampled{matched: both, packets: n, unit: s.config.unit(), all: packets}
-	o.learn(cmp.Or(r.Packets, o.all), clocks, s.pool(), own, &all.scatter)
+	o.learn(cmp.Or(r.Packets, o.all), clocks, s.pool(), own, all)
 	latest := 0.0
 	for _, p := range only {
 		latest = max(latest, float64(p.at-s.begun))
@@ -142,11 +142,10 @@ func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, own *tally, 
 type pool struct {
 	part, mean, kurtosis float64
 	all                  estimate.Moments // of all of them
-	known                bool
 }
 
 func (s *sampling) pool() *pool {
-	if s.pooled.known {
+	if s.pooled.all.N() > 0 {
 		return &s.pooled
 	}
 	squares, fourths, means, all, typical, flows := 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -176,7 +175,6 @@ func (s *sampling) pool() *pool {
 		typical += m.Mean()
 		flows++
 	}
-	s.pooled.known = true
 	s.pooled.part = squares / max(means, math.SmallestNonzeroFloat64)
 	s.pooled.mean = typical / max(flows, 1)
 	s.pooled.kurtosis = fourths * all / max(squares*squares, math.SmallestNonzeroFloat64)
@@ -184,7 +182,7 @@ func (s *sampling) pool() *pool {
 }
 
 // learn learns from the matched samples, of so many packets, from the pool of all, and from the flow's counters.
-func (f *sampled) learn(number float64, clocks bool, likely *pool, counters *tally, others *scatter) {
+func (f *sampled) learn(number float64, clocks bool, likely *pool, counters *tally, all *common) {
 	n, first := f.packets, f.matched[0]
 	var middle, second, fourth, times, slope float64
 	for _, p := range f.matched {
@@ -207,7 +205,7 @@ func (f *sampled) learn(number float64, clocks bool, likely *pool, counters *tal
 	off := func(variance float64) float64 { // a packet more or less, and times in units
 		return math.Sqrt(max(variance/n*(1-f.part), second/(n*n)) + rounding(f.unit)/n)
 	}
-	f.counted = counters.beyond(variance, number, &likely.all, others)
+	f.counted = counters.beyond(variance, number, &likely.all, all)
 	pooled := max(variance+f.counted, likely.part*f.mean*f.mean)
 	f.error, f.likely = off(max(pooled, f.hidden)), off(pooled)
 	if second > 0 {
@@ -223,7 +221,7 @@ func (f *sampled) learn(number float64, clocks bool, likely *pool, counters *tal
 // these and of others' samples, and three standard errors if delays are exponential. All of it may be the flow's, and
 // of one slow packet. What the counters do not tell of may vary so for each packet, and two deviations of Poisson
 // numbers, or as all others' do.
-func (t *tally) beyond(variance, packets float64, samples *estimate.Moments, others *scatter) float64 {
+func (t *tally) beyond(variance, packets float64, samples *estimate.Moments, all *common) float64 {
 	if t.shown == 0 {
 		return 0
 	}
@@ -233,7 +231,7 @@ func (t *tally) beyond(variance, packets float64, samples *estimate.Moments, oth
 		return max(counted*cells-usual, 0)
 	}
 	own := more(t.variance(), t.degrees, cells)
-	return own + max(own, more(others.within(), others.degrees, 1))*(missed+2*math.Sqrt(missed))
+	return own + max(own, more(all.within(t), all.scatter.degrees, 1))*(missed+2*math.Sqrt(missed))
 }
 
 // rounding returns the variance of a delay because times are in units, at most.
@@ -264,8 +262,7 @@ func (f *sampled) deviations(confidence float64) estimate.Interval {
 	few := max(f.deviation/i.High, math.Sqrt(f.part*(1-1/f.packets))) // the quantile on the other side
 	i.Low = max(f.deviation*few-f.unit, 0)
 	often := 1 / estimate.DeviationInterval(1, uint64(2*f.rare)+2, confidence).Low
-	i.High = math.Hypot(i.High, math.Sqrt(f.hidden*(1+1/max(f.rare, 0.01)))*often)
-	i.High = math.Hypot(i.High, math.Sqrt(f.beyond+f.counted))
+	i.High = math.Hypot(math.Hypot(i.High, math.Sqrt(f.hidden*(1+1/max(f.rare, 0.01)))*often), math.Sqrt(f.beyond+f.counted))
 	if f.drift > 0 {
 		i.Low *= math.Sqrt(max(1-f.drift/(f.deviation*f.deviation*(1-1/f.packets)), 0))
 	}

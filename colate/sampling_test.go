@@ -9,14 +9,13 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/traffic"
 )
 
 // What was sampled gives each flow's mean, deviation, quantiles and loss, through
 // stores, with a corrected clock and epochs that hold fewer samples than others.
 func TestSampling(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one goroutine, for long under the race detector")
-	}
+	long(t)
 	for name, change := range map[string]func(*Config){
 		"all room": func(c *Config) { c.Samples = 100_000 },
 		"no room":  func(c *Config) { c.Samples = 700 }, // of some 2,500
@@ -226,4 +225,24 @@ func TestSlowPacketsInCounters(t *testing.T) {
 	}
 	a.deviations.want(t, "deviations", 100)
 	a.alone.want(t, "means", 100)
+}
+
+// Flows that wait alike, each in seconds of its own, have no rare slow packets, although counters differ like that from
+// one epoch to the next: intervals are at most twice as wide as normal errors need.
+func TestSpellsAreNotRare(t *testing.T) {
+	half, off := 0.0, 0.0
+	for seed := range uint64(4) {
+		w := world{config: cutAt(1e9), loss: 0.01, seed: seed}
+		w.config.CountBits, w.config.DigestBits, w.config.Bits, w.config.Shift = 8, 20, 64, 16
+		epochs, arrived := w.cut(t, inSpells(50, 1000, spell)(rand.New(rand.NewPCG(seed, 1))))
+		list := traffic.Truths(arrived, 1)
+		for i, a := 0, w.follow(t, epochs, recordsOf(list)); i < len(list); i++ {
+			r := a.answer(i, false)
+			in := r.MeanInterval(0.95)
+			half, off = math.Hypot(half, (in.High-in.Low)/2), math.Hypot(off, r.Mean-list[i].Mean)
+		}
+	}
+	if half > 2*1.96*off {
+		t.Errorf("intervals of %.2f standard errors", half/off)
+	}
 }

@@ -48,6 +48,13 @@ func crowded(t testing.TB, c Config, packets int) *Recorder {
 	return r
 }
 
+// long skips a test of one goroutine that takes long under the race detector.
+func long(t *testing.T) {
+	if t.Helper(); testing.Short() {
+		t.Skip("one goroutine, for long")
+	}
+}
+
 func median(x []float64) float64 {
 	slices.Sort(x)
 	return x[len(x)/2]

@@ -47,8 +47,7 @@ func readWords(d *wire.Reader, words []uint64) {
 	}
 }
 
-// AppendBinary appends the encoding to dst, without packets that wait: call Flush first. The error is always
-// nil.
+// AppendBinary appends the encoding to dst, without packets that wait: call Flush first. The error is always nil.
 func (r *Receiver) AppendBinary(dst []byte) ([]byte, error) {
 	made(r.tracker != nil, "Receiver")
 	start := len(dst)

@@ -77,7 +77,7 @@ func TestReceiverGolden(t *testing.T) {
 	for i, words := range []map[int]string{
 		{0: "01", 1: "3b9aca00", 3: "32", 4: "01", 5: "04", 6: "03"}, // the Config
 		{0: "03", 3: "03", 9: "02"},                                  // packets, linear, references
-		{12: "404e000000000000", 13: "401ccccccccccccd"},             // from a delay of 100 to one of 160; 7.2, a ten-thousandth of 9,000 bytes
+		{13: "404e000000000000", 14: "401ccccccccccccd"},             // from a delay of 100 to one of 160; 7.2, a ten-thousandth of 9,000 bytes
 		// The delays are 115, 130 + 200 and 145: a mean of 196, and -81, 134 and -51 from there, of which 6561
 		// + 17956 + 2601 are the squares, and 2 too much for the rest.
 		{0: "0001000000000003", 1: "c4", 2: "02", 3: "40da7b8000000000", 5: "e0"},
@@ -85,7 +85,7 @@ func TestReceiverGolden(t *testing.T) {
 		{0: "08", 1: "0001000000000001", 2: "014a", 6: "60"}, // one packet that came before seven references
 		{0: "09", 1: "0001000000000002", 2: "82", 4: "407c200000000000", 6: "a0"},
 	} {
-		for k := range []int{7, 14, 15, 6, 1, 7, 7}[i] {
+		for k := range []int{7, 14, 16, 6, 1, 7, 7}[i] {
 			want += zero[:16-len(words[k])] + words[k]
 		}
 	}
@@ -155,7 +155,7 @@ func TestReceiverMalformed(t *testing.T) {
 	fail(append(bytes.Clone(good), 0))
 	fail(resealed(append(bytes.Clone(good), 0)))
 	const body = 5
-	const total = body + 8*(7+14+15)
+	const total = body + 8*(7+14+16)
 	for name, change := range map[string]struct {
 		at int
 		to string

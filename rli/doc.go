@@ -35,14 +35,13 @@
 //
 // # How sure it is
 //
-// The receiver estimates every reference from its neighbours, as if it had not arrived, and so learns how far
-// off its estimates are. References do not reveal all delays: the injector may stop, packets may overtake each
-// other, references may be lost where packets are not, the sender's software may pause, a clock may be stepped.
-// If this concerns more than one in 20 of a flow's packets, the answer is an error that wraps [ErrUntrusted]
-// and says why; otherwise the interval is wider. It is wider, too, by what references do to packets behind
-// them: these wait for the reference itself, and for a sender that stops for P ns at each, T ns apart. That a
-// reference says, or departures show. Nothing shows it where the queue never empties within P; the mean is then
-// off by up to P²/2T.
+// The receiver estimates every reference from its neighbours, as if it had not arrived, and so learns how far off its
+// estimates are. References do not reveal all delays: the injector may stop, packets may overtake each other,
+// references may be lost where packets are not, the sender's software may pause, a clock may be stepped. If this
+// concerns more than one in 20 of a flow's packets, the answer is an error that wraps [ErrUntrusted] and says why;
+// otherwise the interval is wider. It is wider, too, by what references do to packets behind them: these wait for the
+// reference itself, and for a sender that stops for P ns at each, T ns apart. That a reference says, or departures
+// show. Nothing shows it where the queue never empties within P; the mean is then off by up to P²/2T.
 //
 // # What it assumes
 //

@@ -49,8 +49,7 @@ func add[T uint64 | float64](mine, theirs []*T) {
 // Counts returns what became of the packets and references so far.
 func (r *Receiver) Counts() Counts { return r.counts }
 
-// Estimate returns the delay of flow f. It leaves out packets that wait for a reference. The error wraps
-// [estimate.ErrNoSamples] or [ErrUntrusted].
+// Estimate returns the delay of flow f, without packets that wait. The error wraps [estimate.ErrNoSamples] or [ErrUntrusted].
 func (r *Receiver) Estimate(f hashing.Flow) (Result, error) {
 	made(r.tracker != nil, "Receiver")
 	flow := &r.flows.records[r.flows.find(f)]
@@ -60,8 +59,7 @@ func (r *Receiver) Estimate(f hashing.Flow) (Result, error) {
 	return r.result(flow, 0)
 }
 
-// Total returns the delay of all packets, including those without a record. The error wraps
-// [estimate.ErrNoSamples] or [ErrUntrusted].
+// Total returns the delay of all packets, also without a record. The error wraps [estimate.ErrNoSamples] or [ErrUntrusted].
 func (r *Receiver) Total() (Result, error) {
 	made(r.tracker != nil, "Receiver")
 	if r.total.count() == 0 {
@@ -82,7 +80,7 @@ func (r *Receiver) unseen() float64 {
 	k := &r.counts
 	arrived := 1 - float64(k.Lost)/max(float64(k.References)+float64(k.Lost), 1)
 	packets := 1 - float64(k.Missing)/max(float64(k.Packets)+float64(k.Missing), 1)
-	return max(packets-arrived, math.Ceil(min(r.quality.late, 1))*(arrived-packets)) / max(arrived, packets, math.SmallestNonzeroFloat64)
+	return max(packets-arrived, math.Ceil(min(r.quality.held, 1))*(arrived-packets)) / max(arrived, packets, math.SmallestNonzeroFloat64)
 }
 
 // All iterates over the flows that Estimate answers, in any order. Do not change the receiver meanwhile.
@@ -134,7 +132,8 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	shared := q.alike()
 	// All estimates, which learn from references, may be off by two standard errors of these.
 	common := single * 4 * q.squares / max(q.packets*q.told, math.SmallestNonzeroFloat64)
-	res.error = math.Sqrt(ratio*(variance+shared*(single-variance)) + q.stamps()/n + common)
+	late := q.late / max(q.packets, 1) // on average, if each is off by q.held or not
+	res.error = math.Sqrt(ratio*(variance+shared*(single-variance)) + q.stamps()/n + common + late*q.held/stretches)
 	res.single = math.Sqrt(ratio * single)
 	if q.references < least || doubtful > mostDoubtful || !(res.error+res.single >= 0) { // or an encoding says what no references show
 		res.error, res.single = math.Inf(1), math.Inf(1)
@@ -150,7 +149,7 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	}
 	// Stamps may all be off alike, by half of their grain, or each by itself, and so may packets behind references. Errors
 	// of k stretches that are alike are k of one, of which 2√k, two deviations, are in the interval: all of a few.
-	alike := (q.slack-tolerance)/2 + q.late + q.behind/max(float64(r.total.count()), 1)*max(1-2/math.Sqrt(stretches), 0)
+	alike := (q.slack-tolerance)/2 + late + q.behind/max(float64(r.total.count()), 1)*max(1-2/math.Sqrt(stretches), 0)
 	// Packets on both sides of a lost reference, and those that none shows, may be further off than what is known.
 	thin := q.missed() + max(q.missed(), r.unseen())
 	res.bias = doubtful*far + thin*off + alike + 0x1p-51*math.Abs(res.Mean)

@@ -59,6 +59,7 @@ const (
 	mostVanished   = 1.0 / 16 // references lost while packets are not; more may be so when packets wait
 	vanishedLately = 1.0 / 4  // so many of the latest 16 are more by four standard deviations
 	longestPause   = 0.2      // of software, of the mean delay beyond the least
+	mostHeld       = 2        // packets in a pause, set on trials
 	pauseErrors    = 5        // standard errors that are no chance, whenever one looks
 	fewest         = 256      // packets without a reference are never too many
 	fewTests       = 4        // of references: fewer do not tell how far off estimates are
@@ -89,7 +90,6 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 	if r.vanished += (r.skipped - r.vanished) / acquainted; r.vanished > vanishedLately {
 		r.doubts |= skipped
 	}
-	r.pauses(p, received, named, own.packets)
 	if named {
 		if p.After == 0 {
 			right.took = float64(received - before.time)
@@ -100,29 +100,33 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 			right.flow = r.buffer[r.waiting-1].flow
 		}
 	}
+	r.pauses(p, &right, received, named)
 	return own, right, named
 }
 
 // pauses takes in how long after its packet a reference was sent, and that so many packets were since the one before.
 // Software that pauses there also pauses between other stamps and departures. If the packet is not known, the queue may
-// have emptied meanwhile. Packets that the pause holds up find another queue than those that references name.
-func (r *Receiver) pauses(p *ReferencePacket, received int64, named bool, packets uint32) {
-	after := float64(p.After)
+// have emptied meanwhile. Packets that the pause of P holds up, every T, find another queue than those that references
+// name: P/T of them are off by P at most. Those behind them, where it emptied, make that P²/2T·ρ/(1−ρ), which is more at a
+// load ρ above 2/3. No queue is off by more than P.
+func (r *Receiver) pauses(p *ReferencePacket, right *mark, received int64, named bool) {
+	after, n := float64(p.After), float64(right.packets)
 	r.after.add(after)
 	r.pause.add(math.Abs(after - r.after.mean))
-	r.beyond.add(float64(received - p.Sent - r.order.extent().low))
+	r.beyond.add(max(float64(right.delay+r.origin-r.order.extent().low), 0))
 	if r.left.seen {
 		r.apart.add(float64(received - r.left.behind))
-		if uint32(r.waiting) == packets && packets > 1 { // all of them
+		r.number.add(n)
+		r.load.add(n*r.sending(int32(right.bytes)) + r.own())
+		if uint32(r.waiting) == right.packets && n > 1 { // all of them
 			r.gaps.Add(float64(2*r.buffer[0].time - r.left.behind - r.buffer[1].time))
 		}
 	}
-	held, most := r.held(), longestPause*r.beyond.mean
-	share := min(held/max(r.apart.mean, 1), 1) // of packets
-	if r.apart.n >= acquainted {
-		r.quality.late = max(r.quality.late, share*held)
-	}
-	if r.pause.mean > most || !named && r.perByte == 0 && after > most || share > mostDoubtful && share*held > most {
+	held, most, apart := r.held(), longestPause*r.beyond.mean, max(r.apart.mean, 1)
+	share, idle := min(held/apart, 1), max(1-r.load.mean/apart, 1.0/acquainted)
+	r.quality.late += n * held * min(share*max((1-idle)/2/idle, 1), 1)
+	r.quality.held = max(r.quality.held, held)
+	if r.pause.mean > most || r.perByte == 0 && (!named && after > most || share > mostDoubtful && share*held > most) {
 		r.doubts |= unsteady
 	}
 }
@@ -133,7 +137,7 @@ func (r *Receiver) pauses(p *ReferencePacket, received int64, named bool, packet
 func (r *Receiver) held() float64 {
 	held, d, chance := r.after.mean, r.gaps.Mean(), math.Sqrt(r.gaps.PopulationVariance()/float64(r.gaps.N()))
 	if r.gaps.N() >= acquainted && d > pauseErrors*chance {
-		held += d + math.Sqrt(2*d*(r.beyond.mean+r.apart.mean/max(r.usual, 1)))
+		held += d + math.Sqrt(2*d*(r.beyond.mean+r.apart.mean/max(r.number.mean, 1)))
 	}
 	return held
 }

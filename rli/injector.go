@@ -152,8 +152,7 @@ func (c *InjectorConfig) adapted(u float64) int {
 	return int(math.Round(1 / (math.Sqrt(1-x*x)*(most-least) + least)))
 }
 
-// SetKey tags every reference with SipHash under a secret key. The receiver needs the same key: see
-// [Receiver.SetKey].
+// SetKey tags every reference with SipHash under a secret key. The receiver needs the same key: see [Receiver.SetKey].
 func (j *Injector) SetKey(secret [16]byte) { j.key = key{hashing.SipHashFromKey(secret), true} }
 
 // Append appends the encoding of a reference that goes out at time now to dst, with a tag if there is a key. In

@@ -23,8 +23,7 @@ type point struct {
 	lean  float64 // ns that a typical packet takes longer to send
 }
 
-// bounds is the interval that references allow for the base delay, relative to the origin: propagation and the
-// offset of the clocks.
+// bounds is the interval that references allow for the base delay, relative to the origin: propagation and offset.
 type bounds struct{ low, high float64 }
 
 var unbounded = bounds{math.Inf(-1), math.Inf(1)}

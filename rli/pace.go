@@ -184,8 +184,7 @@ func (r *Receiver) learnRate(received int64) {
 	r.periods[0] = period{first: received, lead: r.own()}
 }
 
-// Rate returns the rate of the link in bits per second: Config.Rate or, if that is 0 or wrong, what Auto
-// learned. It is 0 if unknown.
+// Rate returns the link's rate in bits per second: Config.Rate or, if that is 0 or wrong, what Auto learned, if any.
 func (r *Receiver) Rate() float64 {
 	if r.perByte == 0 {
 		return 0

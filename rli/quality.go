@@ -21,27 +21,28 @@ type quality struct {
 	commonest  float64 // squares of these
 	gone       float64 // references lost while no packet was
 	behind     float64 // ns that packets may have waited for references ahead, beyond estimates
+	late       float64 // ns that they may be off since the sender pauses at references
 	// The largest there were:
 	span  float64 // ns between the shortest delay of a reference and the longest
 	slack float64 // ns that stamps may be off
-	late  float64 // ns that the mean may be off since the sender pauses at references
+	held  float64 // ns that the sender pauses at references
 }
 
 const (
-	qualityFields = 15
-	sumFields     = 12 // of these
+	qualityFields = 16
+	sumFields     = 13 // of these
 	twinsApart    = 3  // references: the estimates of neighbours rest on each other
 )
 
 func (q *quality) list() [qualityFields]*float64 {
 	return [...]*float64{&q.references, &q.seen, &q.told, &q.squares, &q.packets, &q.fourths, &q.twins, &q.common,
-		&q.commonest, &q.gone, &q.lean, &q.behind, &q.span, &q.slack, &q.late}
+		&q.commonest, &q.gone, &q.lean, &q.behind, &q.late, &q.span, &q.slack, &q.held}
 }
 
 func (q *quality) add(b *quality) {
 	mine, theirs := q.list(), b.list()
 	add(mine[:sumFields], theirs[:sumFields])
-	q.span, q.slack, q.late = max(q.span, b.span), max(q.slack, b.slack), max(q.late, b.late)
+	q.span, q.slack, q.held = max(q.span, b.span), max(q.slack, b.slack), max(q.held, b.held)
 }
 
 // stamps returns the variance of a packet's delay that is of stamps.

@@ -10,8 +10,7 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// A ReferencePacket is what a reference packet carries to the receiver. Set a key if strangers can send to it:
-// see [Injector.SetKey].
+// A ReferencePacket is what a reference carries to the receiver. If strangers can send to that: see [Injector.SetKey].
 type ReferencePacket struct {
 	Sequence uint64 // numbers the references of one injector from 0
 	Sent     int64  // when it was sent, by the sender's clock, in nanoseconds

@@ -37,8 +37,10 @@ func (r *Receiver) settle(right *mark, known *point) {
 	}
 }
 
-// bridging reports whether the link is trusted.
-func (r *Receiver) bridging() bool { return r.busy && r.link.trusted() }
+// bridging reports whether the link is trusted, and references do not end busy periods, as pauses that hold packets do.
+func (r *Receiver) bridging() bool {
+	return r.busy && r.link.trusted() && r.held() <= max(mostHeld*r.apart.mean/max(r.number.mean, 1), longestPause*r.beyond.mean)
+}
 
 // A line is the delay of a packet of a reference's size by eq. (1), relative to the origin.
 type line struct {

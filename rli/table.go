@@ -137,9 +137,8 @@ func (t *table) lightest(f hashing.Flow, now uint32) (place int, weight uint64) 
 	return place, weight
 }
 
-// evict makes room for flow f where all records are in use, with probability 1/(weight+1) for the lightest of
-// its group (random admission, Basat et al., 2017): a flood of small flows keeps nobody out for good. It
-// returns the place, or -1.
+// evict makes room for flow f where all are in use, with probability 1/(weight+1) for the lightest of its group (random
+// admission, Basat et al., 2017): a flood of small flows keeps nobody out for good. It returns the place, or -1.
 func (r *Receiver) evict(f hashing.Flow) int {
 	place, weight := r.flows.lightest(f, r.stretch)
 	r.draws++

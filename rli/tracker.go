@@ -63,6 +63,7 @@ type tracker struct {
 	twins              [256]twin
 	after, pause       trend            // how long after its packet a reference was sent, and how far off that is
 	beyond, apart      trend            // delays beyond the least, and times between references
+	load, number       trend            // ns that the link sends in between, and packets
 	gaps               estimate.Moments // behind references: see held
 	lineError          trend            // mean square
 	bySize             cell             // of lines' errors: products with, and squares of, differences of sizes
