@@ -114,10 +114,10 @@ func TestShape(t *testing.T) {
 var sizes = map[string][2]int{
 	".":              {3733, 3901},
 	"estimate":       {875, 1169},
-	"estimate/areas": {3354, 962},
+	"estimate/areas": {3353, 960},
 	"estimate/joint": {1408, 946},
 	"estimate/clock": {1103, 900},
-	"lda":            {2622, 3120},
+	"lda":            {2622, 3132},
 	"lda/control":    {450, 787},
 	"lda/flows":      {436, 216},
 	"lda/lost":       {551, 408},
