@@ -134,8 +134,8 @@ func (d *Demand) in(memory int, table, sketch bool) (f Forecast, ok bool) {
 		f.Config = d.sketchIn(memory, all[:])
 		f.EncodedSize += f.Config.encodedBytes()
 	}
-	for i := range all {
-		f.Failure += all[i].failure() / someSizes
+	for _, x := range all { // the same losses spoil a table and a sketch
+		f.Failure += (x.unheld*x.unread + (1-x.unheld)*min(x.spoilt, x.unread)) / someSizes
 	}
 	return f, (!table || f.Table.Flows > 0) && (!sketch || f.Config.Rows > 0)
 }
@@ -143,11 +143,6 @@ func (d *Demand) in(memory int, table, sketch bool) (f Forecast, ok bool) {
 // A chances holds a large flow's chances: that a table does not hold it, that each of its cells there is empty
 // or lost a packet, and that no cell of a sketch is good.
 type chances struct{ packets, unheld, spoilt, unread float64 }
-
-// failure returns the chance that nothing measures the flow well. The same losses spoil a table and a sketch.
-func (x *chances) failure() float64 {
-	return x.unheld*x.unread + (1-x.unheld)*min(x.spoilt, x.unread)
-}
 
 // sketchIn returns the sketch with the fewest failures in the given memory, and sets these. It is without rows
 // if there is none. Its last rows sample, if packets are lost.

@@ -22,7 +22,7 @@ func (w *world) covered(r Result, low, high float64) (part float64, n int) {
 }
 
 // sizeClasses are the sizes of flows that intervals must cover alike.
-var sizeClasses = [][2]float64{{1, math.Inf(1)}, {1, 9}, {10, 99}, {100, math.Inf(1)}}
+var sizeClasses = [][2]float64{{1, math.Inf(1)}, {1, 9}, {10, 99}, {100, math.Inf(1)}, {1000, math.Inf(1)}}
 
 // lowestCoverage is a coverage that n flows with 95 % intervals fall below with a probability of 1e-6.
 func lowestCoverage(n int) float64 {

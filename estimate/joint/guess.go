@@ -16,30 +16,34 @@ import (
 // cell is soon idle in all. These are the multiplicative steps that raise the likelihood of sums whose variance
 // is in proportion to their mean.
 //
-// The delay above the smallest is relative to the smallest mean delay of a cell, so a clock offset does not
-// matter. Without counts there is no such delay, and it is relative to 0 unless a sum is negative.
+// The smallest is told by the cells' means, so a clock offset does not matter. Without counts there are none, and
+// it is 0 unless a sum is negative.
 const (
 	guessRounds    = 12  // more gain little
 	typifyEach     = 4   // rounds
 	typicalPackets = 0.5 // packets of typical delay that every flow has besides its own
 	sizeShrink     = 20  // flows of all sizes that every class has besides its own
 	sizeCount      = 64  // classes of flow sizes, by powers of two
+	floorCells     = 32  // of so many cells, one that is as fast as the fastest shows that this is the floor
 )
 
-// least returns the delay that all guesses exceed, and the smallest guess.
+// least returns the delay that all guesses exceed, and the smallest guess. Where one cell in floorCells is as fast as the
+// fastest, that is the floor. Otherwise a flow may be faster than any cell: one that has a third of the fastest one's
+// packets, of which the others take as long as in that cell, is twice as far below the fastest as that cell is above.
 func (p *weighted) least(mean float64, expected []float64) (base, unit float64) {
-	if p.Count != nil {
-		base = math.Inf(1)
-	}
+	means := []float64{mean}
 	for c, n := range expected {
 		if p.Count != nil && n > 0 {
 			n = p.Count[c]
 		}
 		if n > 0 && p.usable(c) {
-			base = min(base, (p.Sum[c]+math.Sqrt(p.Variance[c]))/n)
+			means = append(means, (p.Sum[c]+math.Sqrt(p.Variance[c]))/n)
 		}
 	}
-	base = min(base, mean)
+	slices.Sort(means)
+	if base = means[0] - 2*(means[len(means)/floorCells]-means[0]); p.Count == nil {
+		base = min(0, means[0])
+	}
 	unit = max(1e-6*(mean-base), 1e-3)
 	return base - unit, unit
 }
