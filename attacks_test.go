@@ -25,8 +25,7 @@ var secretKey = [16]byte([]byte("\xc9\x1e\x7b\x53\xa4\x08\xd6\x2f\x91\x3a\xee\x6
 
 // The attacks of SECURITY.md, by what the attacker knows.
 
-// keysOf returns what someone who knows a seed can compute of its digests: the keys added to the factors of
-// their first product.
+// keysOf returns what someone who knows a seed can compute of its digests: the keys added to the factors of their first product.
 func keysOf(seed, constant uint64) (x, y uint64) {
 	hi, lo := bits.Mul64(seed^0x6a09e667f3bcc909, constant) // but for a few seeds
 	return hi ^ lo, hi
@@ -44,8 +43,7 @@ func crafted(seed uint64, n int) [][]byte {
 	return packets
 }
 
-// Whoever sees the traffic sends packets again behind the first point: their cells become unusable, and the
-// others stay right.
+// Whoever sees the traffic sends packets again behind the first point: their cells become unusable, and the others stay right.
 func TestReplayedPackets(t *testing.T) {
 	const packets, replayed = 200_000, 300
 	up, down := must(lda.New(lda.DefaultConfig)), must(lda.New(lda.DefaultConfig))
@@ -123,8 +121,7 @@ func TestSeedAimsAtOneCell(t *testing.T) {
 	}
 }
 
-// Whoever holds a key aims packets at one cell, too, but by trial, some 2,200 a
-// packet. It is overfull in the same way.
+// Whoever holds a key aims packets at one cell, too, but by trial, some 2,200 a packet. It is overfull in the same way.
 func TestKeyAimsAtOneCell(t *testing.T) {
 	sip := hashing.SipHashFromKey(secretKey)
 	var slow []hashing.Packet
@@ -168,9 +165,8 @@ func TestSeedPassesForAFlow(t *testing.T) {
 	}
 }
 
-// A flood of flows takes the room for records, whoever sends it: flows of many
-// packets keep theirs, all packets are in the total, and what has no record is
-// counted. Records are given up at random, so one in three floods may take this one's.
+// A flood of flows takes the room for records, whoever sends it: flows of many packets keep theirs, all packets are in the
+// total, and what has no record is counted. Records are given up at random, so one in three floods may take this one's.
 func TestFloodOfFlows(t *testing.T) {
 	c := rli.DefaultConfig
 	c.Method, c.Buffer, c.Flows = rli.Left, 0, 1000
@@ -291,9 +287,8 @@ const (
 	victims = 500
 )
 
-// attack sends the attacker's slow packets after 100 packets of each of 500 flows, while the queue is long, and
-// changes what passed. Each synopsis must answer for all flows but the first, wrongly for at most a given
-// number, and check sees each answer.
+// attack sends the attacker's slow packets after 100 packets of each of 500 flows, while the queue is long, and changes what
+// passed. Each synopsis must answer for all flows but the first, wrongly for at most a given number, and check sees each answer.
 func attack(t *testing.T, n int, packet func(i int) (hashing.Flow, hashing.Packet), change func([]passing) []passing,
 	mayBeWrong int, check func(name string, ask func(hashing.Flow) answer)) {
 	t.Helper()

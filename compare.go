@@ -131,7 +131,7 @@ func (c *comparison) hold() (cuts int64) {
 	}
 	ended := c.held[0].ended
 	for _, w := range c.ways {
-		if (c.paired < c.since+learning || w.came <= ended) && c.paired < ended+longestHold*c.cuts && w.loses(c.paired) {
+		if (c.paired < c.since+learning || w.came <= ended) && c.paired < ended+longestHold*c.cuts && w.loses(c.paired, c.cuts) {
 			return c.paired + 1 - ended
 		}
 	}

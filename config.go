@@ -11,9 +11,8 @@
 //	                                         slog.Info("delay", "a→b", r)
 //	                                     }
 //
-// Each second there is a [Report] with the mean delay, an interval that holds it, quantiles and the loss. The
-// id is whatever both points know a message by; [Direction] says what makes a good one. Package hashing
-// identifies packets and frames.
+// Each second there is a [Report] with the mean delay, an interval that holds it, quantiles and the loss. The id is whatever
+// both points know a message by; [Direction] says what makes a good one. Package hashing identifies packets and frames.
 //
 // # Clocks
 //
@@ -37,10 +36,9 @@
 //
 // # When not to use it
 //
-// If you own the message and trust both clocks, put a timestamp into it and keep a histogram at the receiver:
-// that is simpler, and knows every delay. Use hoplag for what you forward unchanged, for many flows, for loss,
-// which a timestamp that never arrives does not show, and for clocks that disagree. A packet that changes on
-// the way is a different packet.
+// If you own the message and trust both clocks, put a timestamp into it and keep a histogram at the receiver: that is
+// simpler, and knows every delay. Use hoplag for what you forward unchanged, for many flows, for loss, which a timestamp that
+// never arrives does not show, and for clocks that disagree. A packet that changes on the way is a different packet.
 //
 // If you have one goroutine and your own clock, as a switch does, use the synopses themselves: packages lda for all
 // packets together, rli for each flow from reference packets, lds for each flow without state per flow, and colate for
@@ -89,12 +87,11 @@ type Config struct {
 	// that leaves all delays positive looks like slower messages; no interval allows for clocks that differ.
 	ClocksAgree bool
 
-	// Asymmetry is how much the least delays of the two directions may differ. 0 stands for half of the shortest
-	// round trip of packets: one way takes no more than three times as long as the other. If a follower's exchanges
-	// say otherwise, as where a queue stands on one path only, intervals hold what half of their round trip says,
-	// too. Nothing shows what both meet: of a path of 49 ms there and 9 ms back hardly an interval holds the mean,
-	// unless this is 40 ms. A mean corrected for the clocks is known to half of Asymmetry. Within a building, 10 µs
-	// will do.
+	// Asymmetry is how much the least delays of the two directions may differ. 0 stands for half of the shortest round trip
+	// of packets: one way takes no more than three times as long as the other. If a follower's exchanges say otherwise, as
+	// where a queue stands on one path only, intervals hold what half of their round trip says, too. Nothing shows what both
+	// meet: of a path of 49 ms there and 9 ms back hardly an interval holds the mean, unless this is 40 ms. A mean corrected
+	// for the clocks is known to half of Asymmetry. Within a building, 10 µs will do.
 	Asymmetry time.Duration
 
 	// Clock is a clock to use in place of the system's, such as that of a network card. It may drift by up to

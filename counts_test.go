@@ -183,8 +183,7 @@ func (r *Report) came(begin time.Time, messages int, sent, delay func(i int) tim
 	return m
 }
 
-// Reports hold from the first one on, whichever clock is ahead, and whether by more or by less than messages
-// take.
+// Reports hold from the first one on, whichever clock is ahead, and whether by more or by less than messages take.
 func TestFirstReports(t *testing.T) {
 	const slow = 20
 	for _, ahead := range []time.Duration{-30, -12, 3, 12, 30} {
@@ -271,8 +270,7 @@ func TestPausesLoseNothing(t *testing.T) {
 	}
 }
 
-// Packets that counted as lost and come after all are left for a report with room: nothing is lost that was not
-// sent.
+// Packets that counted as lost and come after all are left for a report with room: nothing is lost that was not sent.
 func TestLostWereSent(t *testing.T) {
 	w, d := way{}, Traffic{}
 	w.account(&d, &lda.Result{Sent: 53, Lost: 186, Extra: 133}, false, 1e9)
@@ -303,8 +301,7 @@ func TestLostWereSent(t *testing.T) {
 	}
 }
 
-// A bridge loops for three seconds, and each message comes 21 times. Some time after that there is a mean
-// again, and it is right.
+// A bridge loops for three seconds, and each message comes 21 times. Some time after that there is a mean again, and it is right.
 func TestLoopThatIsOver(t *testing.T) {
 	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		begin, delay := time.Now(), func(i int) time.Duration {
@@ -427,8 +424,7 @@ func TestClockJumps(t *testing.T) {
 	}
 }
 
-// Nobody knows what was on its way when a missing record ends a session: the last report's intervals allow for
-// slower packets.
+// Nobody knows what was on its way when a missing record ends a session: the last report's intervals allow for slower packets.
 func TestRecordsMissing(t *testing.T) {
 	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		delay := func(i int) time.Duration {

@@ -1,6 +1,7 @@
 package hoplag
 
 import (
+	"fmt"
 	"math"
 	"runtime"
 	"sync"
@@ -33,18 +34,25 @@ import (
 //   - An id that is rewritten on the way is a loss at the first point and an extra packet at the second.
 //   - The two directions are separate: a response may carry the id of its request.
 type Direction struct {
+	named
 	config *Config
 	clock  *timeline
-	hash   *hasher // printers show a pointer within a value as an address
+	hash   *hasher
 	shards []*shard
 	next   atomic.Uint32 // counts logs, to spread them over the shards
 	pool   sync.Pool     // of *handle
 	memory atomic.Pointer[lost.Memory]
 }
 
+// named is what printers show of a Direction or a Point, which have secrets and change all the time: its name.
+type named string
+
+// Format prints the name.
+func (n named) Format(s fmt.State, _ rune) { fmt.Fprintf(s, "hoplag.Point(%q)", string(n)) }
+
 // newDirection returns a direction with shards of its own, at most eight.
 func newDirection(c *Config, clock *timeline) *Direction {
-	d := &Direction{config: c, clock: clock, hash: c.hasher()}
+	d := &Direction{named: named(c.Name), config: c, clock: clock, hash: c.hasher()}
 	for range min(runtime.GOMAXPROCS(0), 8) {
 		d.shards = append(d.shards, &shard{of: d})
 	}
@@ -287,8 +295,7 @@ type tally struct {
 	cells lda.Config
 }
 
-// borrowed has empty tallies. Few are in use at a time, however many points there
-// are, and the processor's cache has them.
+// borrowed has empty tallies. Few are in use at a time, however many points there are, and the processor's cache has them.
 var borrowed sync.Pool
 
 // borrowTally returns an empty tally for a Config that was validated, which is to be given back.

@@ -22,8 +22,7 @@ func (l *link) passIn(flow hashing.Flow, number int, delay time.Duration) {
 	}
 }
 
-// Each flow has its own delay, and the report finds it, although packets cross
-// every cut; the slowest come first.
+// Each flow has its own delay, and the report finds it, although packets cross every cut; the slowest come first.
 func TestFollowFlows(t *testing.T) {
 	onLink(t, Config{Key: testKey, Flows: 100, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		delay := func(flow int) time.Duration { return time.Duration(1+flow) * time.Millisecond }
@@ -159,4 +158,14 @@ func TestForgottenFlow(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestLooksAgain(t *testing.T) {
+	w := newComparison(Config{Key: testKey}.withDefaults()).ways[forth]
+	for _, x := range [][3]int64{{100, 500, 0}, {101, 109, 0}, {101, 110, 1}, {99, 99, 1}} { // the latest that came, the cut, whether it looks
+		w.asked, w.losing, w.came = 100, true, x[0]
+		if w.open(false); w.loses(x[1], 10) != (x[2] == 0) || w.delay(90, 100, 1e9, false).Err == nil || w.losing || w.asked > 0 {
+			t.Errorf("cut %d, if something came at %d: looked %v, or it counts for the next report", x[1], x[0], x[2] == 0)
+		}
+	}
 }

@@ -137,8 +137,7 @@ func (d *Traffic) near(mean float64) bool {
 	return i.Contains(mean) && i.High-i.Low < 20*mean
 }
 
-// Without loss every report has the exact mean, although packets are on their
-// way at every cut, and intervals are consecutive.
+// Without loss every report has the exact mean, although packets are on their way at every cut, and intervals are consecutive.
 func TestFollow(t *testing.T) {
 	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		l.send(time.Millisecond, func(i int) time.Duration { return time.Duration(10+i%10) * time.Millisecond }, nil)
@@ -208,8 +207,7 @@ func TestClockOfAnUnknownPoint(t *testing.T) {
 	})
 }
 
-// A point that cannot be reached is reported, interval by interval, and what
-// passed meanwhile counts when it is there again.
+// A point that cannot be reached is reported, interval by interval, and what passed meanwhile counts when it is there again.
 func TestFollowSurvivesSilence(t *testing.T) {
 	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		l.send(time.Millisecond, func(int) time.Duration { return 5 * time.Millisecond }, nil)
@@ -396,8 +394,7 @@ func TestReplays(t *testing.T) {
 	})
 }
 
-// A follower that comes late has the oldest cuts that are left, and one that
-// was away for longer than the history begins anew.
+// A follower that comes late has the oldest cuts that are left, and one that was away for longer than the history begins anew.
 func TestFollowBeyondHistory(t *testing.T) {
 	onLink(t, Config{Key: testKey, History: 64 << 10}, 0, func(t *testing.T, l *link) {
 		l.send(time.Millisecond, both(1), both(2))

@@ -9,10 +9,9 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A meeting takes the cuts of two points, one by one, adds up those of the shards of a point, and finds which cuts of
-// the two end at the same moment, whatever the clocks say. The moments need not agree exactly. A shard takes part from
-// the beginning of a cut of all others. When one comes or goes, what is on its way is unknown, and the pairs begin
-// anew.
+// A meeting takes the cuts of two points, one by one, adds up those of the shards of a point, and finds which cuts of the two
+// end at the same moment, whatever the clocks say. The moments need not agree exactly. A shard takes part from the beginning
+// of a cut of all others. When one comes or goes, what is on its way is unknown, and the pairs begin anew.
 type meeting struct {
 	seal  *sealer
 	cut   int64 // length, ns
@@ -192,8 +191,7 @@ type pair struct {
 	step           int64  // if so, by how much a clock was set
 	whose          string
 
-	// How far the second point's clock is ahead, give or take doubt, and how far the numbers of its cuts are,
-	// in ns.
+	// How far the second point's clock is ahead, give or take doubt, and how far the numbers of its cuts are, in ns.
 	apart, doubt, lag int64
 	of                sessions
 }

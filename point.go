@@ -24,7 +24,7 @@ type Point struct {
 
 	config Config
 	clock  *timeline
-	seal   *sealer         // printers show a pointer within a value as an address
+	seal   *sealer
 	open   context.Context // until the last cut is made
 	shut   context.CancelFunc
 
@@ -90,9 +90,8 @@ func (p *Point) Flow(name []byte) hashing.Flow {
 // flowSeed separates flows from packets of the same name.
 const flowSeed = 0x9e3779b97f4a7c15
 
-// begin begins a session: cuts of one session hold all packets between them, by
-// one clock that did not step. Goroutines that read the clock before it was set
-// may still log packets, so what is being counted is thrown away.
+// begin begins a session: cuts of one session hold all packets between them, by one clock that did not step. Goroutines that
+// read the clock before it was set may still log packets, so what is being counted is thrown away.
 func (p *Point) begin(step int64) {
 	p.session, p.step = randomNumber(), step
 	p.current = p.number(p.clock.now())
@@ -125,9 +124,8 @@ func (c *Config) long(cut, idle int64) int64 {
 	return (floorDiv(cut, many)+1)*many - 1
 }
 
-// grace is how long after its end a cut is taken at least, so that those who were
-// interrupted between reading the clock and logging a packet are mostly in time.
-// Others count in the next cut, with their own stamp, and the point waits longer.
+// grace is how long after its end a cut is taken at least, so that those who were interrupted between reading the clock and
+// logging a packet are mostly in time. Others count in the next cut, with their own stamp, and the point waits longer.
 func (c *Config) grace() time.Duration { return min(c.Cut/10, 5*time.Millisecond) }
 
 // mostGrace is the most that a point waits, in cuts.

@@ -224,9 +224,8 @@ func (h *history) drop() {
 	h.cuts = h.cuts[1:]
 }
 
-// read returns the cuts after a position, as many as fit the limit but at least
-// one, and whether there are more. A reader without any cuts begins with the latest;
-// one whose cuts are gone continues with the oldest there is. now is a time in ns.
+// read returns the cuts after a position, as many as fit the limit but at least one, and whether there are more. A reader
+// without any cuts begins with the latest; one whose cuts are gone continues with the oldest there is. now is a time in ns.
 func (h *history) read(name uint64, at position, limit int, now int64) (found []stored, more bool) {
 	from, size := h.after(at), 0
 	if at == (position{}) {
@@ -266,10 +265,9 @@ func (h *history) forget(now int64) {
 	}
 }
 
-// A follower asks a point for the cuts after those that it has, or which of the messages that the point sent
-// into some cells are missing, and the point answers at once (SPEC.md, section 4.9). The nonce makes every
-// reply an answer to one request, so that no reply can be used twice: a random number of the follower's own,
-// and a random number.
+// A follower asks a point for the cuts after those that it has, or which of the messages that the point sent into some cells
+// are missing, and the point answers at once (SPEC.md, section 4.9). The nonce makes every reply an answer to one request, so
+// that no reply can be used twice: a random number of the follower's own, and a random number.
 const (
 	requestMagic = "HLPQ"
 	replyMagic   = "HLPA"

@@ -91,29 +91,26 @@ type Traffic struct {
 	// Received may be what passed the points.
 	Sent, Received, Lost uint64
 
-	// StdDev is the standard deviation of the delays, and DeviationInterval95 holds it as MeanInterval95 does the
-	// mean. Those of heavy tails are outside more often ([estimate.Cells.EffectiveDegrees]), and include the drift
-	// of two clocks.
+	// StdDev is the standard deviation of the delays, and DeviationInterval95 holds it as MeanInterval95 does the mean. Those
+	// of heavy tails are outside more often ([estimate.Cells.EffectiveDegrees]), and include the drift of two clocks.
 	StdDev              float64
 	DeviationInterval95 estimate.Interval
 
 	// Certain holds the mean whatever the asymmetry, in 999 of 1,000 reports.
 	Certain estimate.Interval
 
-	// Extra are those of Received that were not sent: duplicates, and packets that an earlier report counted as
-	// sent and lost. Outstanding packets passed the first point, and are not yet received or lost; a later
-	// report has them.
+	// Extra are those of Received that were not sent: duplicates, and packets that an earlier report counted as sent and
+	// lost. Outstanding packets passed the first point, and are not yet received or lost; a later report has them.
 	Extra, Outstanding uint64
 
 	// LossUnknown says that Lost is 0 only because packets on their way when it Begins may hide losses.
 	LossUnknown bool `json:",omitempty"`
 
-	// Missing lists lost messages by name and time, at most 4,096, if the report is of Follow; the last may
-	// count as Lost only in the next report. Their sender remembers those of four reports, up to 2^18. One name
-	// in a million is false. The ID is the number that the message was reported by, or its Packet if it was not
-	// by a number; Sent is by the sender's clock, since 1970. A message that takes half as long again as any
-	// recent one counts as lost, and is Extra if it still arrives. So a report with losses waits until that is
-	// certain, for up to three times its length.
+	// Missing lists lost messages by name and time, at most 4,096, if the report is of Follow; the last may count as Lost
+	// only in the next report. Their sender remembers those of four reports, up to 2^18. One name in a million is false. The
+	// ID is the number that the message was reported by, or its Packet if it was not by a number; Sent is by the sender's
+	// clock, since 1970. A message that takes half as long again as any recent one counts as lost, and is Extra if it still
+	// arrives. So a report with losses waits until that is certain, for up to three times its length.
 	Missing []lost.Name `json:",omitempty"`
 
 	// Quantiles are p50, p90, p99 and p99.9, if known, and last, with P = 1, the greatest delay seen of a single
@@ -220,8 +217,7 @@ func (r Report) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(r))
 }
 
-// UnmarshalJSON decodes what MarshalJSON encoded. Errors keep their text, and
-// [errors.Is] recognizes those that it names.
+// UnmarshalJSON decodes what MarshalJSON encoded. Errors keep their text, and [errors.Is] recognizes those that it names.
 func (r *Report) UnmarshalJSON(data []byte) error {
 	type plain Report
 	var decoded Report

@@ -150,8 +150,7 @@ func TestCountersNeverFall(t *testing.T) {
 	}
 }
 
-// The metrics add up, and each line is what the exposition format has;
-// bench/peers reads them with Prometheus' own parser.
+// The metrics add up, and each line is what the exposition format has; bench/peers reads them with Prometheus' own parser.
 func TestMetrics(t *testing.T) {
 	var m Metrics
 	m.Add(sampleReport())
@@ -428,8 +427,14 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// A Key that can be found by trial is refused, and so are impossible Tunnels.
+// A Key that can be found by trial is refused, and printers show no more of a point than its name, whatever the verb.
 func TestKeysAreLong(t *testing.T) {
+	p := newTestPoint(t, Config{Key: testKey}, "a")
+	for _, v := range []any{p, p.Direction, p.Back} {
+		if s := fmt.Sprintf("%v %+v %#v %s", v, v, v, v); s != strings.Repeat(` hoplag.Point("a")`, 4)[1:] {
+			t.Error(s)
+		}
+	}
 	for _, c := range []struct {
 		config Config
 		ok     bool

@@ -183,9 +183,8 @@ func (p *Point) Answer(request []byte) ([]byte, error) {
 	return p.seal.reply(nonce, a, cuts), nil
 }
 
-// Records yields what passes the point as signed records, of one cut each if the
-// caller keeps up, for any bus that carries them to a [Pair]. It begins with the
-// latest cut and ends when the context is done or the point is closed.
+// Records yields what passes the point as signed records, of one cut each if the caller keeps up, for any bus that carries
+// them to a [Pair]. It begins with the latest cut and ends when the context is done or the point is closed.
 func (p *Point) Records(ctx context.Context) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		at, name := position{}, randomNumber()
@@ -276,8 +275,7 @@ func (p *Pair) take(point int, shard string, record []byte) error {
 	}
 	isNew, err := m.take(point, shard, r)
 	if isNew {
-		// The record was on its way for a while. The smallest of many such
-		// differences is close to that of the clocks.
+		// The record was on its way for a while. The smallest of many such differences is close to that of the clocks.
 		ahead := now - (r.through+1)*m.cut
 		m.ends[point].ahead.add(ahead, ahead, now)
 		e := &m.ends[point]

@@ -222,9 +222,8 @@ func TestReplaysWhileOnTheirWay(t *testing.T) {
 	}
 }
 
-// A clock that is set by a day spoils no report of before. If the clocks were said to agree, reports say that
-// they do not, and not that a point is silent. Nor does one that is set by less, while a follower asks, spoil
-// reports of a cut.
+// A clock that is set by a day spoils no report of before. If the clocks were said to agree, reports say that they do not, and
+// not that a point is silent. Nor does one that is set by less, while a follower asks, spoil reports of a cut.
 func TestClockSetByADay(t *testing.T) {
 	for i, by := range []time.Duration{24 * time.Hour, 24 * time.Hour, -24 * time.Hour, -2600 * time.Millisecond, -500 * time.Millisecond} {
 		agree := i == 0
@@ -291,8 +290,7 @@ func TestBurstsInPhase(t *testing.T) {
 	})
 }
 
-// A clock goes on drifting while a message is on its way: intervals allow for that, however well the offset is
-// known.
+// A clock goes on drifting while a message is on its way: intervals allow for that, however well the offset is known.
 func TestDriftWhileOnTheWay(t *testing.T) {
 	c := Config{Key: testKey, Cut: 500 * time.Millisecond, Report: time.Second}
 	onLink(t, c, 0, func(t *testing.T, l *link) {

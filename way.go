@@ -25,8 +25,8 @@ type way struct {
 	end       int64            // of the latest pair compared
 	cuts      int64            // in that pair
 	came      int64            // the latest cut in which anything was received
-	asked     int64            // the cut at which losing was found
-	losing    bool             // packets seemed to be lost
+	asked     int64            // the cut at which losing was found, or 0
+	losing    bool             // packets of the oldest report seemed to be lost
 	idle      int              // pairs since anything passed
 	begins    bool             // the next one is the first of a session
 	err       error            // why one of them was left out of the report
@@ -87,8 +87,7 @@ func (w *way) open(begins bool) {
 	w.sent = make([]single, cells)
 }
 
-// begin records that what was on its way is unknown. The delays of before and
-// after, perhaps by different clocks, do not mix.
+// begin records that what was on its way is unknown. The delays of before and after, perhaps by different clocks, do not mix.
 func (w *way) begin() {
 	w.begins, w.fastest, w.anew = true, least{}, math.MinInt64
 	if w.total == nil {
@@ -237,10 +236,10 @@ func (w *way) incomplete(last bool) bool {
 	return w.ending && last || w.total != nil && w.total.Settling() < unsettled && !w.total.Settled()
 }
 
-// loses reports whether packets seem to be lost, up to a cut, that may just be late. If they did, it looks
-// again only after a report has been held for as long as any may be, because each look walks all cells.
-func (w *way) loses(cut int64) bool {
-	if w.total != nil && w.asked != cut && !(w.losing && cut > w.asked && cut < w.asked+longestHold*w.cuts) {
+// loses reports whether packets seem to be lost, up to a cut, that may just be late. Each look walks all cells, so if
+// they did, it looks again, at the same report, only if something came since, and after so many cuts.
+func (w *way) loses(cut, every int64) bool {
+	if w.total != nil && w.asked != cut && !(w.losing && cut > w.asked && (w.came <= w.asked || cut < w.asked+every)) {
 		r, _ := w.total.Estimate()
 		w.asked, w.losing = cut, r.Lost > 0
 	}
@@ -336,7 +335,7 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Traffic {
 		w.total.Gap() // or what seems to be on its way is looked for in all reports; if often, none that takes long is found again
 		w.since, w.anew, w.ledger = w.end, w.through, ledger{}
 	}
-	w.err, w.tardy = nil, slices.DeleteFunc(w.tardy, func(t tardy) bool { return t.after < to })
+	w.err, w.asked, w.losing, w.tardy = nil, 0, false, slices.DeleteFunc(w.tardy, func(t tardy) bool { return t.after < to })
 	return d
 }
 

@@ -22,11 +22,10 @@ import (
 //	p99, err := total.Quantile(0.99, 0.95)
 //	total.Reset()
 //
-// It measures the time that packets spent on their way within the report, for each packet received in it (see
-// [areas.Areas]). [Result.OfReceived] makes that the mean delay of the packets received, as package hoplag
-// reports it. Without losses that is exact once all packets have arrived, however many cross the ends of
-// intervals. A report waits for them for at most 90 intervals, and packets may take 60 on average. Of a cell
-// that lost a packet, only the time of the loss is unknown.
+// It measures the time that packets spent on their way within the report, for each packet received in it (see [areas.Areas]).
+// [Result.OfReceived] makes that the mean delay of the packets received, as package hoplag reports it. Without losses that is
+// exact once all packets have arrived, however many cross the ends of intervals. A report waits for them for at most 90
+// intervals, and packets may take 60 on average. Of a cell that lost a packet, only the time of the loss is unknown.
 //
 // Ask for a report a little after its end, when it is known what was on its way and what was lost. If packets
 // may be lost, wait for that: call End, add intervals until Settled, and then call Estimate and Reset.
@@ -99,8 +98,7 @@ type transit struct {
 	unknown     error       // why nothing is known of a part; if clocks disagree in any, that they do
 }
 
-// NewAccumulator returns an empty accumulator for aggregators of one Config. The error
-// wraps [estimate.ErrConfig].
+// NewAccumulator returns an empty accumulator for aggregators of one Config. The error wraps [estimate.ErrConfig].
 func NewAccumulator(c Config) (*Accumulator, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -139,13 +137,12 @@ func (a *Accumulator) through() int {
 	return a.areas.Cuts()
 }
 
-// Add adds what both points saw of an interval, from its start to its end in nanoseconds by their clocks, which
-// are those that stamp packets. If it does not begin where the last one ended, some are missing, and the
-// packets that were on their way are left out. The error wraps [estimate.ErrMismatch] if a Config differs, and
-// [estimate.ErrOrder] if the interval ends before it begins, or begins before the last one ended; nothing has
-// changed then. An interval of no length is added to the last one. Both points must cut at the same times, to
-// within less than the least delay: otherwise packets arrive before they are sent, and the interval is wide, or
-// Estimate refuses the report.
+// Add adds what both points saw of an interval, from its start to its end in nanoseconds by their clocks, which are those
+// that stamp packets. If it does not begin where the last one ended, some are missing, and the packets that were on their way
+// are left out. The error wraps [estimate.ErrMismatch] if a Config differs, and [estimate.ErrOrder] if the interval ends
+// before it begins, or begins before the last one ended; nothing has changed then. An interval of no length is added to the
+// last one. Both points must cut at the same times, to within less than the least delay: otherwise packets arrive before they
+// are sent, and the interval is wide, or Estimate refuses the report.
 func (a *Accumulator) Add(start, end int64, up, down *Aggregator) error {
 	if err := cmp.Or(a.config.same(&up.config), a.config.same(&down.config)); err != nil {
 		return err
@@ -254,9 +251,8 @@ func (a *Accumulator) TakeOut(lost []areas.Lost) {
 	}
 }
 
-// End ends the report with the interval added last, and begins the next one. Intervals added from now on belong
-// to later reports, but tell what this one waits for. Estimate, Quantile and Reset refer to the oldest
-// report that has ended.
+// End ends the report with the interval added last, and begins the next one. Intervals added from now on belong to later
+// reports, but tell what this one waits for. Estimate, Quantile and Reset refer to the oldest report that has ended.
 func (a *Accumulator) End() {
 	a.ends[len(a.ends)-1].to = a.areas.Cuts()
 	a.ends, a.current = append(a.ends, ending{}), false
@@ -357,11 +353,10 @@ func (a *Accumulator) complete() *transit {
 // unsure is how much wider Student's interval of nine degrees of freedom is: few spans may tell of a report's ends.
 const unsure = 1.15
 
-// Estimate returns what is known of the report so far: the mean delay and its deviation, and how many packets
-// were lost. If no packet was received or nothing is known of any, the error wraps [estimate.ErrNoSamples]; if
-// many delays are negative and hardly any were before, or timestamps lie outside their interval by more than
-// its length on average, or packets come before they are sent because the points cut at other times, it wraps
-// [estimate.ErrClocks]. The counts are right all the same.
+// Estimate returns what is known of the report so far: the mean delay and its deviation, and how many packets were lost. If
+// no packet was received or nothing is known of any, the error wraps [estimate.ErrNoSamples]; if many delays are negative and
+// hardly any were before, or timestamps lie outside their interval by more than its length on average, or packets come before
+// they are sent because the points cut at other times, it wraps [estimate.ErrClocks]. The counts are right all the same.
 //
 // The mean is the time that packets spent on their way within the report, for each that was received in it.
 // Where the report begins and ends, packets are on their way; MeanError allows for the difference to the mean
@@ -460,6 +455,7 @@ func (a *Accumulator) tellUnsettled(r *Result, whole *transit, fewer int) {
 	if whole.received > 0 {
 		a.unlike.onWay = max(whole.last.Packets, fadingOnWay*was.onWay)
 		// A moment tells it to a few in a hundred of those on their way, which would be told as losses and taken back in turn.
+		// While it is as it was, to within three errors, an eighth of the difference leaves 1/√15 of one: (1/8)/(2−1/8).
 		all, doubt := whole.time/of.length, math.Sqrt(whole.variance)/of.length
 		if off := all - was.onWay; math.Abs(off) < 3*doubt && 12*doubt < was.onWay { // the quarter below allows for it
 			a.unlike.onWay = was.onWay + off/8

@@ -8,7 +8,7 @@ import (
 
 // joined adds up the packets that came without being sent: copies, mostly. They may be of slow packets
 // only, so other spans do not stand for theirs. All that is not known is when each came: no later than the
-// interval in which it shows, and no earlier than the first in which any came, evenly if packets arrive so.
+// interval in which it shows, and no earlier than another packet could hide it, evenly if packets arrive so.
 type joined struct {
 	variance float64 // of the areas of their spans
 	apart    float64 // by how much longer than an interval the times are in which they may have come
@@ -54,7 +54,7 @@ func (j *joined) add(w *window, x *span, back bool, weight float64) (extra float
 			continue
 		}
 		extra += n
-		length, time := a.length(k+1), a.between(x.from+x.opened, k+1)
+		length, time := a.length(k+1), a.between(x.from+a.hiding(x, k-x.from), k+1)
 		j.variance += sq(n*weight*time) / 12 // those of one cell are mostly copies of one packet, and came together
 		j.apart += n * weight * (time - length) / 2
 		j.within += n * weight * length
@@ -66,6 +66,15 @@ func (j *joined) add(w *window, x *span, back bool, weight float64) (extra float
 	begin, end := max(x.from, w.from), min(x.to, w.to)
 	j.variance += a.losses.share * float64(x.sent) * sq(weight*a.between(begin, end))
 	return extra
+}
+
+// hiding returns the first interval of a span in which a packet may have joined that shows in another one: none is hidden
+// for longer than the packets take that hide it, which hardly ever is longTail times as long as usual.
+func (a *Areas) hiding(x *span, k int) int {
+	if cut := x.from + 1 + k; cut < len(a.losses.usual) {
+		return max(x.opened, min(k, k-int(longTail*a.losses.usually(cut)/max(a.step, 1))))
+	}
+	return x.opened
 }
 
 // doubt returns the variance of the areas of all spans that packets joined.

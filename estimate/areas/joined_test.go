@@ -3,11 +3,23 @@ package areas
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/hoplag/hoplag/internal/truth"
 )
+
+// copyOf20 lets one packet in 20 come twice, and returns the copies.
+func copyOf20(random *rand.Rand, pairs [][]CellPair, packets []truth.Packet) (copies []truth.Packet) {
+	for _, p := range packets {
+		if k := p.Received / areaLength; random.IntN(20) == 0 && k < int64(len(pairs)) {
+			c := &pairs[k][p.Cell]
+			c.ReceivedSum += uint64(p.Received)
+			c.ReceivedTally += p.Flow<<32 | 1
+			copies = append(copies, p)
+		}
+	}
+	return copies
+}
 
 // A few packets come twice, where packets take many intervals and few cells have others on their way: later
 // reports, without a copy, are right all the same, from the start of a session on. The control counts every packet
@@ -19,13 +31,8 @@ func TestCopiesDoNotLinger(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 21))
 		packets := areaTraffic(random, cells, cuts, 3.0/cells, 8, 0, 0)
 		pairs, copies := pairsOf(cells, packets, cuts), make([]float64, cuts+1)
-		for _, p := range packets {
-			if k := p.Received / areaLength; random.IntN(20) == 0 && k < cuts {
-				c := &pairs[k][p.Cell]
-				c.ReceivedSum += uint64(p.Received)
-				c.ReceivedTally += p.Flow<<32 | 1
-				copies[k]++
-			}
+		for _, p := range copyOf20(random, pairs, packets) {
+			copies[p.Received/areaLength]++
 		}
 		a, before := New([]int{cells}, 64, 32), 0.0
 		a.Begin(0)
@@ -50,6 +57,26 @@ func TestCopiesDoNotLinger(t *testing.T) {
 	}
 	if limit := windows / 100; wrong > limit || lingers < 10*limit {
 		t.Errorf("%d of %d reports are wrong, want at most %d; %d if copies linger", wrong, windows, limit, lingers)
+	}
+}
+
+// Copies of fast packets came in the interval in which they show, to within 1/√12 of it, though spans last for as long as
+// one slow packet took.
+func TestCopiesOfFastPackets(t *testing.T) {
+	const cells, cuts, from, to = 1000, 100, 40, 50
+	random, a := rand.New(rand.NewPCG(3, 9)), New([]int{cells}, 64, 32)
+	packets := areaTraffic(random, cells, cuts, 0.1, 0.1, 0, 0)
+	packets[0].Received += 30 * areaLength
+	pairs := pairsOf(cells, packets, cuts)
+	came := append(copyOf20(random, pairs, packets), packets...)
+	a.Begin(0)
+	for k := range pairs {
+		pass(a, pairs[k])
+	}
+	got, err := a.Transit(from, to, nil)
+	want := truth.Of(came, from*areaLength, to*areaLength).PerPacket()
+	if most := 3 * math.Sqrt(got.Joined/12) * areaLength / got.Received; err != nil || math.Abs(got.Mean-want) > most {
+		t.Errorf("a mean of %.0f, want %.0f to within %.0f: %v", got.Mean, want, most, err)
 	}
 }
 
@@ -94,15 +121,8 @@ func TestCopiesThatHide(t *testing.T) {
 			p.Cell = random.IntN(dense)
 		}
 	}
-	pairs, came := pairsOf(dense+cells, packets, cuts), slices.Clone(packets)
-	for _, p := range packets {
-		if k := p.Received / areaLength; random.IntN(20) == 0 && k < cuts {
-			c := &pairs[k][p.Cell]
-			c.ReceivedSum += uint64(p.Received)
-			c.ReceivedTally += p.Flow<<32 | 1
-			came = append(came, p)
-		}
-	}
+	pairs := pairsOf(dense+cells, packets, cuts)
+	came := append(copyOf20(random, pairs, packets), packets...)
 	a, windows, wrong, control := New([]int{dense, cells}, 64, 32), 0, 0, 0
 	a.Begin(0)
 	for k := range pairs {

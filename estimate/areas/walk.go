@@ -305,7 +305,7 @@ func (a *Areas) join(x *span) {
 		}
 		more := min(max(0, a.leastJoined(x, k, k+1)-joined), all-joined)
 		x.area[k] += (float64(joined) + float64(more)/2) * a.length(x.from+1+k)
-		for i := x.opened; i < k && more > 0; i++ {
+		for i := a.hiding(x, k); i < k && more > 0; i++ {
 			x.area[i] += float64(more) / 2 * a.length(x.from+1+i)
 		}
 		if more > 0 {
