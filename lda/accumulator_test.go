@@ -122,8 +122,6 @@ func TestAccumulator(t *testing.T) {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		i, want := r.MeanInterval(0.99), run.truth.Mean()
-		t.Logf("%s: %.4g in %.4g to %.4g, want %.4g; deviation %.4g, want %.4g; lost %d of %d, outstanding %d",
-			c.name, r.Mean, i.Low, i.High, want, r.StdDev, run.truth.StdDev(), r.Lost, run.lost, r.Outstanding)
 		if c.loss == 0 && math.Abs(r.Mean-want) > 1e-6*want {
 			t.Errorf("%s: mean %v, want %v exactly", c.name, r.Mean, want)
 		}
@@ -203,7 +201,6 @@ func TestAccumulatorSlowFirst(t *testing.T) {
 			want, i := truth.Of(run.packets, from, to), r.MeanInterval(0.95)
 			if err != nil || !i.Contains(want.PerPacket()) || !i.Contains(want.MeanDelay()) {
 				misses++
-				t.Logf("from %d: %+v, want %v and %v; %v", from, i, want.PerPacket(), want.MeanDelay(), err)
 			}
 			from = to
 		}

@@ -15,7 +15,7 @@ import (
 // downstream may cut later.
 func (run *cutRun) pass(t *testing.T, packets []truth.Packet, copied, later int64) {
 	t.Helper()
-	last := packets[len(packets)-1].Received/cutInterval + 2
+	last := max(packets[len(packets)-1].Sent, packets[len(packets)-1].Received)/cutInterval + 2
 	for range last {
 		run.up, run.down = append(run.up, mustNewFor(t, DefaultConfig)), append(run.down, mustNewFor(t, DefaultConfig))
 	}
@@ -39,7 +39,7 @@ func sends(seed uint64, end int64, arrive func(r *rand.Rand, sent int64) int64) 
 	r := rand.New(rand.NewPCG(seed, 3))
 	for now := int64(0); now < end; now += int64(2e6 * r.ExpFloat64()) {
 		at := arrive(r, now)
-		packets = append(packets, truth.Packet{Flow: r.Uint64(), Sent: now, Received: max(at, now), Lost: at < 0})
+		packets = append(packets, truth.Packet{Flow: r.Uint64(), Sent: now, Received: at, Lost: at < 0})
 	}
 	return packets
 }
@@ -222,6 +222,22 @@ func TestCopiesThatAreLost(t *testing.T) {
 	}
 	if mean.of < 30 || mean.hits < mean.of-2 || slow.hits < slow.of-2 || blind.hits > blind.of*3/4 {
 		t.Errorf("%+v means hold, %+v p95, and %+v of means as if losses chose no copies", mean, slow, blind)
+	}
+}
+
+// Means hold or are refused where copies are far slower than all that are alone, and where a clock is so far behind that no loss shows.
+func TestNothingAloneTells(t *testing.T) {
+	for _, behind := range []int64{0, 2e9} {
+		packets := sends(1, 30e9, func(r *rand.Rand, sent int64) int64 { return sent + int64(5e6*r.ExpFloat64()) - behind })
+		for i := 1; i+100 < len(packets); i += 33 {
+			packets[i] = packets[i-1]
+			packets[i].Received += 200e6
+		}
+		run := new(cutRun)
+		run.pass(t, packets, math.MaxInt64, 0)
+		if held, _, _ := run.ofReceived(t, 10, settled, 0, math.MaxInt64, 0.95); held.of-held.hits > 1+held.of/20 {
+			t.Errorf("%d ns behind %+v means hold", behind, held)
+		}
 	}
 }
 

@@ -85,7 +85,6 @@ func TestOfReceived(t *testing.T) {
 			held.join(h)
 			error, half = errs[len(errs)/2], halves[len(halves)/2]
 		}
-		t.Logf("%s: %+v, median error %.3g, half-width %.3g", c.name, held, error, half)
 		if float64(held.of-held.hits) > c.misses*float64(held.of)+1 || held.of < 9 || half > c.wide*error {
 			t.Errorf("%s: %+v, a median half-width of %.3g for errors of %.3g", c.name, held, half, error)
 		}

@@ -192,8 +192,8 @@ func (l *losses) calm(group, cut int, all []calmEvent) {
 		n := float64(e.packets)
 		packets += n
 		time += e.area
-		if age := math.Abs(e.area); e.packets == 1 && age > longest {
-			longest = age
+		if n <= 2 {
+			longest = max(longest, math.Abs(e.area)/n)
 		}
 		if old && (a.younger[e.cell/64]>>(e.cell%64)&1 == 0 || cut <= int(a.cells[a.places[e.cell]-1].aged)-a.before) {
 			known += n
@@ -230,7 +230,8 @@ func (u *usualCut) add(packets, time float64) {
 	u.time += time
 }
 
-// took takes a delay, or by how much a packet came too early. Where all are 0, packets take a nanosecond at most.
+// took takes a delay, or by how much a packet came too early, or the mean of two: one took that or more, and of those of
+// which copies pass both points none is alone. Where all are 0, packets take a nanosecond at most.
 func (l *losses) took(delay float64) {
 	if delay >= l.longest {
 		l.longest = max(delay, 1)
@@ -246,22 +247,22 @@ func (l *losses) add(x *span) {
 			j.add(joiners{0, 0, came, n}, 1)
 		}
 	}
-	switch {
-	case x.late > 0 && x.before == 0:
+	if x.late > 0 && x.before == 0 {
 		l.late++
 		l.latest = max(l.latest, x.owed/float64(x.late)+l.areas.length(x.to))
-	case x.alone():
-		l.took(math.Abs(float64(x.sum)))
 	}
 	if x.exact && x.late == 0 {
 		if x.to > x.from+1 || x.before > 0 {
 			of.lengths[x.to-x.from]++
 			of.slow[x.to-x.from] += l.slow(x)
 		}
+		mean := sum(x.area) / max(1, float64(x.received))
+		if x.before == 0 && x.sent == x.received && x.sent > 0 && x.sent <= 2 {
+			l.took(math.Abs(mean))
+		}
 		if !x.alone() {
 			l.longest = l.areas.standing(x, l.longest)
 		}
-		mean := sum(x.area) / max(1, float64(x.received))
 		for k, in := range x.in {
 			l.usual[x.from+1+k].add(float64(in), mean*float64(in))
 		}

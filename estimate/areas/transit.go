@@ -68,8 +68,8 @@ type Alone struct {
 //
 // If no packet was received, or nothing is known of any, the error is estimate.ErrNoSamples. It wraps
 // [estimate.ErrClocks] if many delays are negative and hardly any were in the report before, or the reverse,
-// and if packets were lost and most that cross cuts arrive before they are sent, because then nothing tells the
-// two apart. A clock that is set by less looks like delays that change.
+// and if most that cross cuts arrive before they are sent where packets were lost, or some do and it is not known
+// yet whether any was: nothing tells the two apart. A clock that is set by less looks like delays that change.
 func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	from, to = from-a.before, to-a.before
 	a.observe(from, to)
@@ -96,11 +96,12 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 	if less := min(a.seen, a.negative); less >= 0 && less < hardly && max(a.seen, a.negative) > many {
 		return t, fmt.Errorf("%w: one was set", estimate.ErrClocks)
 	}
-	if t.early > 0.5 && t.Exact < 0.999*t.Received {
-		if a.cutApart(&t) {
-			return t, fmt.Errorf("%w: the points cut at other times", estimate.ErrClocks)
-		}
-		return t, fmt.Errorf("%w: packets come before they are sent", estimate.ErrClocks)
+	why, apart := "packets come before they are sent", a.cutApart(&t)
+	if apart {
+		why = "the points cut at other times"
+	}
+	if t.early > 0.5 && t.Exact < 0.999*t.Received || !apart && t.early > hardly && a.losses.of < hardly*t.Received {
+		return t, fmt.Errorf("%w: %s", estimate.ErrClocks, why)
 	}
 	if alone != nil {
 		alone(a.alone)

@@ -313,11 +313,8 @@ func (a *Areas) bounds(x *span, cut int) ageBounds {
 const manyCells = 30
 
 // mostLate is the share of packets that may come after they were taken for lost: others of their cells stand
-// for them, although they may be of another kind.
-const mostLate = 0.05
-
-// mostYoung is the share of the packets of a group that may be in young cells.
-const mostYoung = 0.05
+// for them, although they may be of another kind. mostYoung is that of a group's packets that may be in young cells.
+const mostLate, mostYoung = 0.05, 0.05
 
 // combine adds up the groups.
 func (w *window) combine() (Transit, error) {

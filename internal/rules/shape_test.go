@@ -114,10 +114,10 @@ func TestShape(t *testing.T) {
 var sizes = map[string][2]int{
 	".":              {3724, 3899},
 	"estimate":       {875, 1169},
-	"estimate/areas": {3363, 982},
+	"estimate/areas": {3362, 980},
 	"estimate/joint": {1412, 946},
 	"estimate/clock": {1103, 900},
-	"lda":            {2618, 3120},
+	"lda":            {2618, 3132},
 	"lda/control":    {450, 787},
 	"lda/flows":      {436, 216},
 	"lda/lost":       {551, 408},
