@@ -88,8 +88,8 @@ func (r *Receiver) meet(f hashing.Flow, off float64) {
 	t.sum, t.squares, t.n, t.number = t.sum+off, t.squares+off*off, t.n+1, r.gap
 }
 
-// alike returns the part of their errors that a flow's stretches share: all, until pairs of residuals tell it within
-// an eighth; then what is sure, within two standard errors.
+// alike returns the part of their errors that a flow's stretches have in common: all of it, until pairs of residuals
+// tell it to within an eighth; then what is certain to within two standard errors.
 func (q *quality) alike() float64 {
 	chance := math.Sqrt(q.commonest)
 	switch {
