@@ -59,8 +59,8 @@ const (
 	mostVanished   = 1.0 / 16 // references lost while packets are not; more may be so when packets wait
 	vanishedLately = 1.0 / 4  // so many of the latest 16 are more by four standard deviations
 	longestPause   = 0.2      // of software, of the mean delay beyond the least
-	mostHeld       = 2        // packets in a pause, set on trials
-	pauseErrors    = 5        // standard errors that are no chance, whenever one looks
+	mostHeld       = 2        // packets held up in a pause, set on trials
+	pauseErrors    = 5        // standard errors that are not chance, however often one looks
 	fewest         = 256      // packets without a reference are never too many
 	fewTests       = 4        // of references: fewer do not tell how far off estimates are
 )

@@ -21,7 +21,7 @@ type quality struct {
 	commonest  float64 // squares of these
 	gone       float64 // references lost while no packet was
 	behind     float64 // ns that packets may have waited for references ahead, beyond estimates
-	late       float64 // ns that they may be off since the sender pauses at references
+	late       float64 // ns that they may be off because the sender pauses at references
 	// The largest there were:
 	span  float64 // ns between the shortest delay of a reference and the longest
 	slack float64 // ns that stamps may be off
