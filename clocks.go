@@ -187,7 +187,7 @@ func (c *clocks) tell(r *Report, added float64) (unknown error) {
 		if x.known {
 			narrow(k, &x.reading)
 		}
-		// What exchanges take longer may be all one way. If they contradict even so, either may be what is uneven.
+		// All the time by which exchanges take longer may be one way. If they contradict packets even so, either may be uneven.
 		uneven := x.reading.RoundTrip/2 + max(0, x.reading.RoundTrip-m.reading.RoundTrip)
 		if c.config.Asymmetry == 0 && x.known && 2*math.Abs(x.reading.Offset-m.reading.Offset) > uneven {
 			other := known(&x.reading, uneven)

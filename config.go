@@ -32,7 +32,7 @@
 // With [Config.Flows] and a [Point.Flow] in [Direction.Passed] each report has the delay of every flow, slowest
 // first. To ask for a flow's delay months later, also record the same Flow and [Direction.Packet] with package
 // colate. A [Pair] compares two points by the records that a message bus carries ([Point.Records]). [Metrics]
-// shows reports to Prometheus. Followers may ask by anything else than HTTP, too ([Point.Answer]).
+// shows reports to Prometheus. Followers need not ask over HTTP: any bus will do ([Point.Answer]).
 //
 // # When not to use it
 //
@@ -89,9 +89,9 @@ type Config struct {
 
 	// Asymmetry is how much the least delays of the two directions may differ. 0 stands for half of the shortest round trip
 	// of packets: one way takes no more than three times as long as the other. If a follower's exchanges say otherwise, as
-	// where a queue stands on one path only, intervals hold what half of their round trip says, too. Nothing shows what both
-	// meet: of a path of 49 ms there and 9 ms back hardly an interval holds the mean, unless this is 40 ms. A mean corrected
-	// for the clocks is known to half of Asymmetry. Within a building, 10 µs will do.
+	// where a queue stands on one path only, intervals hold what half of their round trip says, too. Nothing shows a queue
+	// that both meet: if it takes 49 ms there and 9 ms back, hardly an interval holds the mean, unless Asymmetry is 40 ms. A
+	// mean corrected for the clocks is known to within half of Asymmetry. Within a building, 10 µs will do.
 	Asymmetry time.Duration
 
 	// Clock is a clock to use in place of the system's, such as that of a network card. It may drift by up to

@@ -270,7 +270,7 @@ func TestPausesLoseNothing(t *testing.T) {
 	}
 }
 
-// Packets that counted as lost and come after all are left for a report with room: nothing is lost that was not sent.
+// Packets that counted as lost and come after all wait for a report with room for them: none loses more than was sent.
 func TestLostWereSent(t *testing.T) {
 	w, d := way{}, Traffic{}
 	w.account(&d, &lda.Result{Sent: 53, Lost: 186, Extra: 133}, false, 1e9)

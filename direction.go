@@ -44,7 +44,7 @@ type Direction struct {
 	memory atomic.Pointer[lost.Memory]
 }
 
-// named is what printers show of a Direction or a Point, which have secrets and change all the time: its name.
+// named is all that printing a Direction or a Point shows, which have secrets and change all the time: the name.
 type named string
 
 // Format prints the name.
@@ -63,8 +63,8 @@ func newDirection(c *Config, clock *timeline) *Direction {
 // Packet returns the identity of the message with this id, for [Direction.Record].
 func (d *Direction) Packet(id []byte) hashing.Packet { return d.hash.packet(id) }
 
-// Passed says that the message with this id passes now. Of a flow, if one is named ([Point.Flow]): a connection, a
-// customer, a topic, or anything else by which you want to distinguish delays. The message also counts among all.
+// Passed says that the message with this id passes now, and of which flow it is, if you name one ([Point.Flow]): a
+// connection, a customer, a topic, or anything else by which you want to distinguish delays. It also counts among all.
 func (d *Direction) Passed(id []byte, flow ...hashing.Flow) {
 	h := d.pool.Get().(*handle)
 	e := h.log.next()
@@ -72,7 +72,7 @@ func (d *Direction) Passed(id []byte, flow ...hashing.Flow) {
 	if len(flow) > 0 {
 		e.flow = flow[0]
 	}
-	e.time = d.clock.now() // last, since processors wait for what came before it
+	e.time = d.clock.now() // last: a processor finishes what it began before it reads the clock
 	h.log.append()
 	d.pool.Put(h)
 }

@@ -134,10 +134,10 @@ func TestLeastAges(t *testing.T) {
 	}
 }
 
-// A queue may stand on one path beside exchanges that take less, or meet one on the other: a mean is then known to within these. In
-// a LAN it is known to a quarter of the round trip, 50 µs, though packets seem to come before they are sent, unless two of a cell
-// were sent in one cut at its end, and its mean by 1,000 packets to 4·29/√1000 µs. Drifts of 500 ppm add 25 µs for half a cut, and
-// levels as much as is on the way. A round trip of 10 ms is measured 280 µs off where packets come 0.7 s later.
+// A queue may stand on one path beside exchanges that take less, or that meet a queue on the other path: a mean is then known to
+// within both. In a LAN the clocks leave it known to a quarter of the round trip, 50 µs, though packets seem to come before they are
+// sent, unless two of a cell were sent in one cut at its end, and 1,000 packets leave 4·29/√1000 µs. Drifts of 500 ppm add 25 µs for
+// half a cut, and levels add as much as is on the way. A round trip of 10 ms is measured 280 µs off where packets come 0.7 s later.
 func TestPathsAndClocks(t *testing.T) {
 	for _, w := range []struct {
 		period, forth, back, more, later, request, reply time.Duration

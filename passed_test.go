@@ -142,9 +142,9 @@ func TestPassedAllocatesNothing(t *testing.T) {
 }
 
 // BenchmarkPassed compares a passage with the least that any takes, in turns: the clock, an atomic
-// that nobody else wants, a hash, and a store. pool+cells has a log for each processor, which spares those that want
-// one cache line the 50 ns that it takes, and adds full logs to cells: the rest is for readers, flows, and a clock that
-// is set. Then all by the wall time of several goroutines together.
+// that nobody else wants, a hash, and a store. pool+cells has a log for each processor, which spares the 50 ns that a
+// cache line costs when several want it, and adds full logs to cells. What a passage takes beyond that is for readers,
+// flows, and a clock that is set. Then come all of these by the wall time of several goroutines together.
 func BenchmarkPassed(b *testing.B) {
 	p, err := NewPoint(Config{Key: testKey})
 	must0(b, err)

@@ -124,8 +124,8 @@ func (c *Config) long(cut, idle int64) int64 {
 	return (floorDiv(cut, many)+1)*many - 1
 }
 
-// grace is how long after its end a cut is taken at least, so that those who were interrupted between reading the clock and
-// logging a packet are mostly in time. Others count in the next cut, with their own stamp, and the point waits longer.
+// grace is the least time from a cut's end until it is taken, so that those who were interrupted between reading the clock
+// and logging a packet are mostly in time. Others count in the next cut, with their own stamp, and the point waits longer.
 func (c *Config) grace() time.Duration { return min(c.Cut/10, 5*time.Millisecond) }
 
 // mostGrace is the most that a point waits, in cuts.

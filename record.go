@@ -267,7 +267,7 @@ func (h *history) forget(now int64) {
 
 // A follower asks a point for the cuts after those that it has, or which of the messages that the point sent into some cells
 // are missing, and the point answers at once (SPEC.md, section 4.9). The nonce makes every reply an answer to one request, so
-// that no reply can be used twice: a random number of the follower's own, and a random number.
+// that no reply can be used twice: it is the follower's own random number, and one of the request.
 const (
 	requestMagic = "HLPQ"
 	replyMagic   = "HLPA"

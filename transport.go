@@ -19,8 +19,8 @@ import (
 // A mostKey is for the most bytes that a reply may have, in the context of an exchange.
 type mostKey struct{}
 
-// Follow compares this point with another. Ask carries a request to that one's [Point.Answer], over HTTP ([HTTP]) or
-// any bus, and returns the reply, or returns when the context is done. Follow yields a report for each interval, of
+// Follow compares this point with another. Ask carries a request to the other's [Point.Answer], over HTTP ([HTTP]) or
+// any bus, and returns the reply; it must return when the context is done. Follow yields a report for each interval, of
 // packets that passed there first and then here, and of those that came back. Whatever happens to the other point, it
 // continues until the context is done or this point is closed; reports say what is wrong.
 func (p *Point) Follow(ctx context.Context, ask func(ctx context.Context, request []byte) (reply []byte, err error)) iter.Seq[Report] {
@@ -344,8 +344,8 @@ func (p *Point) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(reply)
 }
 
-// HTTP returns what [Point.Follow] asks the point with whose ServeHTTP is at url, by client, or [http.DefaultClient] if
-// nil. It reads no more than a point of the follower's Config can answer.
+// HTTP returns a function with which [Point.Follow] asks the point whose ServeHTTP is at url, by client, or by
+// [http.DefaultClient] if that is nil. It reads no more than a point of the follower's Config can answer.
 func HTTP(client *http.Client, url string) func(ctx context.Context, request []byte) (reply []byte, err error) {
 	return func(ctx context.Context, request []byte) ([]byte, error) {
 		q, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(request))

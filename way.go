@@ -236,8 +236,8 @@ func (w *way) incomplete(last bool) bool {
 	return w.ending && last || w.total != nil && w.total.Settling() < unsettled && !w.total.Settled()
 }
 
-// loses reports whether packets seem to be lost, up to a cut, that may just be late. Each look walks all cells, so if
-// they did, it looks again, at the same report, only if something came since, and after so many cuts.
+// loses reports whether packets seem to be lost, up to a cut, that may just be late. Each look walks all cells. So if some
+// seemed lost, it looks at the same report again no sooner than so many cuts later, and only if something came since.
 func (w *way) loses(cut, every int64) bool {
 	if w.total != nil && w.asked != cut && !(w.losing && cut > w.asked && (w.came <= w.asked || cut < w.asked+every)) {
 		r, _ := w.total.Estimate()

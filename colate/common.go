@@ -139,8 +139,8 @@ func (c *common) variance() float64 {
 	return c.scatter.variance() + max(c.epochs[2]/n-c.epochs[1]/n*c.epochs[1]/n, 0)
 }
 
-// within returns the variance of a packet's delay within the other flows asked for. If settled cells show fewer packets
-// of them than they do not of this one, it is more like that within cells, where flows that wait alike look like slow packets.
+// within returns the variance of a packet's delay within the other flows asked for. The fewer of their packets settled cells
+// show beside those of this flow that they do not, the more it is that within cells, where flows that wait alike look slow.
 func (c *common) within(own *tally) float64 {
 	n := max(c.shown-own.shown, math.SmallestNonzeroFloat64)
 	asked := max(c.asked.squares-own.squares, 0) / max(c.asked.degrees-own.degrees, 1)
@@ -149,7 +149,7 @@ func (c *common) within(own *tally) float64 {
 }
 
 // A scatter is how far cells are from the mean of all, or of their flow: Σ squares over packets, and their degrees
-// of freedom; and how much of both is how far they are in all epochs alike, as flows differ.
+// of freedom; and what part of both comes from cells that are off alike in all epochs, because flows differ.
 type scatter struct{ squares, degrees, alike, cells float64 }
 
 // add adds how far a cell's areas are from those of such means in some epochs. A set answers

@@ -254,7 +254,7 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 			r.Usable[i] = 0
 		}
 		if f, ok := d.samples.of(flows[i], clocks, &d.common, &tally{}, beyond); ok {
-			switch { // samples are a part of a mean, so that it holds against them, or all that tells of the flow
+			switch { // a mean has samples in it, so it only must not contradict them; or they are all that tells of the flow
 			case r.Usable[i] == 0:
 				r.Mean[i], r.Usable[i] = f.mean, 1
 				if low, high := f.off(0.95); r.StdDev != nil {

@@ -17,10 +17,10 @@
 // of the clock. Where a packet was lost, the flow's other counters stand for this one. Given the flow's number of
 // packets, as flow records have it, the mean follows. A record that the counters contradict is refused. Answers are
 // about the packets that came in the window; where one point lacks an epoch, about those that were sent in an epoch
-// that the first has and came in one that the second has. Of those that take more than eight epochs, in [Path.Decode]
-// three if no Delay says more, only their number is known, and intervals have upper ends as if they took twice as long
-// as the latest of them shows, if any may ([StoreOptions].Delay): choose a Period of at least an eighth of the greatest
-// delay. Intervals also hold what packets that cross the window's ends waited outside of it.
+// that the first has and came in one that the second has. Of packets that take more than eight epochs (in [Path.Decode]
+// three, if no Delay says more) only the number is known. If there may be any ([StoreOptions].Delay), intervals have upper
+// ends as if these took twice as long as the latest shows: choose a Period of at least an eighth of the greatest delay.
+// Intervals also hold what packets that cross the window's ends waited outside of it.
 //
 // The samples tell deviations, quantiles and losses, need no records, and answer for an elephant that loses packets in
 // all of its counters. A query weighs samples and counters by their variances. There is no answer if they contradict

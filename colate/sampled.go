@@ -29,7 +29,7 @@ type sampled struct {
 	drift              float64 // variance that a drift would explain
 	slow               float64 // by how much the mean may be too low, because packets take longer than samples wait
 	hidden, rare       float64 // variance that the flow may have without its samples showing it, and how many packets make it
-	beyond, counted    float64 // the same of the variance, and what counters show and samples do not
+	beyond, counted    float64 // by how much the variance may be too low likewise, and what counters show of it and samples do not
 	part               float64 // of the flow's packets that are sampled
 }
 
@@ -181,7 +181,7 @@ func (s *sampling) pool() *pool {
 	return &s.pooled
 }
 
-// learn learns from the matched samples, of so many packets, from the pool of all, and from the flow's counters.
+// learn learns from the matched samples of a flow of so many packets, from the pool of all, and from the flow's counters.
 func (f *sampled) learn(number float64, clocks bool, likely *pool, counters *tally, all *common) {
 	n, first := f.packets, f.matched[0]
 	var middle, second, fourth, times, slope float64
@@ -217,10 +217,10 @@ func (f *sampled) learn(number float64, clocks bool, likely *pool, counters *tal
 	}
 }
 
-// beyond returns the variance of a flow's packets that its counters show and its samples do not: beyond that of
-// these and of others' samples, and three standard errors if delays are exponential. All of it may be the flow's, and
-// of one slow packet. What the counters do not tell of may vary so for each packet, and two deviations of Poisson
-// numbers, or as all others' do.
+// beyond returns the variance of a flow's packets that its counters show and samples do not: what exceeds that of the
+// flow's and of others' samples by three standard errors, as if delays were exponential. All of it may be the flow's, and
+// due to one slow packet. The packets that the counters do not tell of, and two deviations of their Poisson number more,
+// may vary as much each, or as those of others do.
 func (t *tally) beyond(variance, packets float64, samples *estimate.Moments, all *common) float64 {
 	if t.shown == 0 {
 		return 0

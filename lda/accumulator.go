@@ -454,8 +454,8 @@ func (a *Accumulator) tellUnsettled(r *Result, whole *transit, fewer int) {
 	a.unlike = unsettled{lost: was.lost, most: fewer, onWay: was.onWay}
 	if whole.received > 0 {
 		a.unlike.onWay = max(whole.last.Packets, fadingOnWay*was.onWay)
-		// A moment tells it to a few in a hundred of those on their way, which would be told as losses and taken back in turn.
-		// While it is as it was, to within three errors, an eighth of the difference leaves 1/√15 of one: (1/8)/(2−1/8).
+		// A moment shows it to a few in a hundred, which would be told as losses and taken back in turn. While a report's mean
+		// is as before, within three errors, an eighth of the difference leaves 1/√15 of an error: √((1/8)/(2−1/8)).
 		all, doubt := whole.time/of.length, math.Sqrt(whole.variance)/of.length
 		if off := all - was.onWay; math.Abs(off) < 3*doubt && 12*doubt < was.onWay { // the quarter below allows for it
 			a.unlike.onWay = was.onWay + off/8

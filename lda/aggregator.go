@@ -68,8 +68,8 @@ func (a *Aggregator) Update(p hashing.Packet, t int64) {
 }
 
 // add is Update with what a loop should keep in registers. It returns the cell's number. The hash's leading zeros choose
-// the bank, its low-order bits the row. That half of it is not kept for the row, and its register has the length: processors
-// wait for what a register held before a search for a bit, which would be that of the packet before.
+// the bank, its low-order bits the row. The register of its low half, which is not kept for the row, takes the length: a
+// search for a bit waits for what its register held before, which would otherwise be the length of the packet before.
 func add(cells []cell, spans *spans, p hashing.Packet, t int64) uint64 {
 	tally := uint64(p) - uint64(uint32(p)) | 1
 	length := bits.Len64(tally)

@@ -163,8 +163,8 @@ func (p *pairs) atMost() float64 {
 	return each.most(2)
 }
 
-// see counts the packets of a cell if it is overfull, and reports whether it is. It takes no key to repeat a packet, and
-// honest senders do: keep-alives, probes, tunnels that are not looked into.
+// see counts the packets of a cell if it is overfull, and reports whether it is. Nobody needs a key to repeat a packet, and
+// honest senders do so: in keep-alives, probes, and tunnels that are not looked into.
 //
 // If no copy is lost, their delays add up exactly and have their full weight in the mean. Their deviation is
 // not known, and is taken to be that of the other packets. If a copy is lost, nothing is known of its cell

@@ -23,8 +23,8 @@ import (
 //
 // It measures the time that packets spent on their way, for each packet received (see [areas.Areas]), exactly
 // where nothing is lost. That differs from the mean delay of those received by what passed before the report
-// began and after it ended. Intervals hold that mean delay, so reports should be much longer than packets take. What
-// a lost packet leaves in doubt is when it was sent, between two cuts at which nothing was on its way in its
+// began and after it ended. Intervals hold the mean delay, and are the wider for it: make reports much longer than packets
+// take. What a lost packet leaves in doubt is when it was sent, between two cuts at which nothing was on its way in its
 // cell. So the more often points compare, and the fewer packets are on their way in a cell at once, the less a
 // loss costs: rows that sample help. Digests tell slow packets from lost ones; with 13 bits or fewer, slow
 // packets count as lost.

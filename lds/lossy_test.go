@@ -120,7 +120,7 @@ func TestBurstsAreLostTogether(t *testing.T) {
 }
 
 // A burst of losses after the only cut does not make the packets of its interval seem slower; and what is lost where no
-// cell has settled since is not on its way. Of 60 intervals read 16 and 6 missed. More cuts only make them narrower.
+// cell has settled since is not on its way. Otherwise 16 and 6 of Estimate's 60 intervals miss. More cuts make them narrower.
 func TestBurstsAmongCuts(t *testing.T) {
 	c := DefaultConfig
 	c.Columns = 500

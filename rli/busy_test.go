@@ -174,9 +174,9 @@ func (s *trains) Next(p *queue.Packet) bool {
 	return true
 }
 
-// TestHeldUp: packets of trains wait for references ahead, where lines end at packets before these, and whoever pauses
-// at references, told or not, holds packets up. Intervals allow for that. The negative control has a third of the width,
-// or that without a pause.
+// TestHeldUp: packets of trains wait for references ahead of them, but lines go between the packets before references; and
+// a sender that pauses at references holds packets up, whether references say so or not. Intervals allow for both. The
+// negative control has a third of the width, or the width without a pause.
 func TestHeldUp(t *testing.T) {
 	events := pass(t, queue.LinkConfig{Rate: linkRate}, rli.InjectorConfig{Every: 100}, 60_000, new(trains), nil)
 	if n := misses(t, config(rli.Linear), events, 1.0/3); n != [2]int{0, 37} {

@@ -40,8 +40,8 @@
 // references may be lost where packets are not, the sender's software may pause, a clock may be stepped. If this
 // concerns more than one in 20 of a flow's packets, the answer is an error that wraps [ErrUntrusted] and says why;
 // otherwise the interval is wider. It is wider, too, by what references do to packets behind them: these wait for the
-// reference itself, and for a sender that stops for P ns at each, T ns apart. That a reference says, or departures
-// show. Nothing shows it where the queue never empties within P; the mean is then off by up to P²/2T.
+// reference itself, and for a sender that stops for P ns at each, every T ns, as references say or departures show.
+// Where the queue never empties within P nothing shows such a pause, and the mean is off by up to P²/2T.
 //
 // # What it assumes
 //

@@ -75,7 +75,7 @@ func (r *Receiver) Total() (Result, error) {
 }
 
 // unseen returns how much more often references are lost than packets: a full queue has no room behind the packet that
-// filled it. If sent later, they may find room where packets did not. If not, other receivers measure missing packets.
+// filled it. Those sent later may find room where packets did not; others seem to where other receivers measure packets.
 func (r *Receiver) unseen() float64 {
 	k := &r.counts
 	arrived := 1 - float64(k.Lost)/max(float64(k.References)+float64(k.Lost), 1)

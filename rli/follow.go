@@ -59,8 +59,8 @@ const (
 	mostVanished   = 1.0 / 16 // references lost while packets are not; more may be so when packets wait
 	vanishedLately = 1.0 / 4  // so many of the latest 16 are more by four standard deviations
 	longestPause   = 0.2      // of software, of the mean delay beyond the least
-	mostHeld       = 2        // packets in a pause, set on trials
-	pauseErrors    = 5        // standard errors that are no chance, whenever one looks
+	mostHeld       = 2        // packets held up in a pause, set on trials
+	pauseErrors    = 5        // standard errors that are not chance, however often one looks
 	fewest         = 256      // packets without a reference are never too many
 	fewTests       = 4        // of references: fewer do not tell how far off estimates are
 )
@@ -104,11 +104,11 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 	return own, right, named
 }
 
-// pauses takes in how long after its packet a reference was sent, and that so many packets were since the one before.
+// pauses takes in how long after its packet a reference was sent, and how many packets passed since the one before.
 // Software that pauses there also pauses between other stamps and departures. If the packet is not known, the queue may
-// have emptied meanwhile. Packets that the pause of P holds up, every T, find another queue than those that references
-// name: P/T of them are off by P at most. Those behind them, where it emptied, make that P²/2T·ρ/(1−ρ), which is more at a
-// load ρ above 2/3. No queue is off by more than P.
+// have emptied meanwhile. The packets that a pause of P holds up, every T, find another queue than those that references
+// name: a part P/T of all, each off by P at most. With those behind them, where the queue emptied, the mean is off by up
+// to P²/2T·ρ/(1−ρ), which is more at a load ρ above 2/3, but never by more than P (METHODS.md, section 4).
 func (r *Receiver) pauses(p *ReferencePacket, right *mark, received int64, named bool) {
 	after, n := float64(p.After), float64(right.packets)
 	r.after.add(after)

@@ -21,7 +21,7 @@ type quality struct {
 	commonest  float64 // squares of these
 	gone       float64 // references lost while no packet was
 	behind     float64 // ns that packets may have waited for references ahead, beyond estimates
-	late       float64 // ns that they may be off since the sender pauses at references
+	late       float64 // ns that they may be off because the sender pauses at references
 	// The largest there were:
 	span  float64 // ns between the shortest delay of a reference and the longest
 	slack float64 // ns that stamps may be off
@@ -88,8 +88,8 @@ func (r *Receiver) meet(f hashing.Flow, off float64) {
 	t.sum, t.squares, t.n, t.number = t.sum+off, t.squares+off*off, t.n+1, r.gap
 }
 
-// alike returns the part of their errors that a flow's stretches share: all, until pairs of residuals tell it within
-// an eighth; then what is sure, within two standard errors.
+// alike returns the part of their errors that a flow's stretches have in common: all of it, until pairs of residuals
+// tell it to within an eighth; then what is certain to within two standard errors.
 func (q *quality) alike() float64 {
 	chance := math.Sqrt(q.commonest)
 	switch {

@@ -37,7 +37,7 @@ func (r *Receiver) settle(right *mark, known *point) {
 	}
 }
 
-// bridging reports whether the link is trusted, and references do not end busy periods, as pauses that hold packets do.
+// bridging reports whether busy periods are bridged: the link is trusted, and no pauses at references end them.
 func (r *Receiver) bridging() bool {
 	return r.busy && r.link.trusted() && r.held() <= max(mostHeld*r.apart.mean/max(r.number.mean, 1), longestPause*r.beyond.mean)
 }

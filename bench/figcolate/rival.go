@@ -96,9 +96,9 @@ func measureRival(run *experiment.Run) {
 	run.Note("Stores hold the same packets in about as many bits. Flows that are not answered count as infinitely far off.")
 }
 
-// leastLag returns how far behind the better of counters and samples the best split of the bytes is in its worst class,
-// by their errors as a part of the better one: if a part f of the bytes leaves variances in proportion to 1/f, and
-// answers are independent and weighed by these.
+// leastLag returns how far the best split of the bytes is behind the better of counters and samples in its worst class,
+// given the errors of both in parts of the better one's. A part f of the bytes is taken to leave a variance in proportion
+// to 1/f, and the answers of both to be independent and weighed by their variances.
 func leastLag(classes [][2]float64) float64 {
 	least := math.Inf(1)
 	for f := 0.0; f <= 1; f += 0.001 {

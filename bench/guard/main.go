@@ -137,7 +137,7 @@ aimed at. ` + "`go run ./bench/guard -write`" + ` made this table;
 Rows with ` + "`-alone`" + `, ` + "`known-banks`" + `, ` + "`stored`" + ` and ` + "`pool`" + ` are lower bounds: for LDA banks of sizes
 that the compiler knows, for LDS four cells without samples, for a digest (and header to
 cell, which adds an update) 40 bytes, for a frame to copy what was found before and hash it,
-for ` + "`Passed`" + ` a log for each processor, added to cells, for COLATE hash and word of known widths: its bar was 2.5,
+for ` + "`Passed`" + ` a log for each processor that goes to cells, for COLATE hash and word of known widths: its bar was 2.5,
 which bursts of these take that fetch their counters at once. Other floors: for ` + "`Passed`" + ` a clock,
 an atomic, a hash and a store, about 30 ns; for ` + "`LDAAccumulator`" + `, by cell and cut, a loop that
 reads the same cells, and keeps and reads twice what passed.

@@ -6,8 +6,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Coverage counts the intervals that contain the truth, and records halves of their widths, by the truth and by their
-// middles, and how far the truth is from these, by the half-width.
+// A Coverage counts the intervals that contain the truth, and records their half-widths, as parts of the truth and of
+// their middles, and how far their middles are off, in half-widths.
 type Coverage struct {
 	Held, All         uint64
 	halves, told, off []float64

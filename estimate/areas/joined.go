@@ -14,8 +14,8 @@ type joined struct {
 	apart    float64 // by how much longer than an interval the times are in which they may have come
 	within   float64 // intervals in which they came, times weights
 	all      float64 // packets
-	back     float64 // those that may have been taken for lost, of which it is not known
-	hidden   float64 // time that those take from areas which do not show, as always more are on their way,
+	back     float64 // of all, those that may have been taken for lost before
+	hidden   float64 // time that joiners take from areas which never show, because more are always on their way,
 	lately   float64 // and how many of these came in the window
 }
 
@@ -68,8 +68,8 @@ func (j *joined) add(w *window, x *span, back bool, weight float64) (extra float
 	return extra
 }
 
-// hiding returns the first interval of a span in which a packet may have joined that shows in another one: none is hidden
-// for longer than the packets take that hide it, which hardly ever is longTail times as long as usual.
+// hiding returns the first interval of a span in which a packet may have joined that shows in interval k. A packet on its
+// way hid it until then, and hardly any takes longTail times as long as is usual.
 func (a *Areas) hiding(x *span, k int) int {
 	if cut := x.from + 1 + k; cut < len(a.losses.usual) {
 		return max(x.opened, min(k, k-int(longTail*a.losses.usually(cut)/max(a.step, 1))))
@@ -123,8 +123,8 @@ func (w *window) takeAlike(x *span, n, area, lost float64) {
 	w.apart, w.aged, w.alike = w.apart+n, w.aged+lost, w.alike+area
 }
 
-// takeLate takes packets that came, and had been taken for lost: all that came in the window of those of a span, or as many
-// as the rest of the span has no room for.
+// takeLate takes packets that came after they had been taken for lost. Of those of a span that came in the window, at most
+// all were such packets, and at least as many as cannot have come in the rest of the span.
 func (w *window) takeLate(x *span, came int) {
 	least, most := float64(max(0, x.late-int(x.received)+came)), float64(min(x.late, came))
 	owed := x.owed / float64(x.late)

@@ -143,8 +143,8 @@ func (l *losses) known() {
 	l.crowded = l.share == 0 && l.crowds()
 }
 
-// crowds reports whether more packets are outstanding at the latest cut than at any that is a patience old, by more
-// than chance, and than those differ by: they may be lost lately. Groups have the same packets.
+// crowds reports whether more packets are outstanding at the latest cut than at any that is a patience old, by more than
+// chance and than those differ: some may have been lost lately. Groups have the same packets.
 func (l *losses) crowds() bool {
 	on, least, most, last := 0, math.MaxInt, math.MinInt, l.areas.latest()
 	for k := 1; k <= last; k++ {
@@ -230,8 +230,8 @@ func (u *usualCut) add(packets, time float64) {
 	u.time += time
 }
 
-// took takes a delay, or by how much a packet came too early, or the mean of two: one took that or more, and of those of
-// which copies pass both points none is alone. Where all are 0, packets take a nanosecond at most.
+// took takes a delay, or by how much a packet came too early, or the mean of a pair, of which one took that or more:
+// packets whose copies pass both points are never alone. Where all are 0, packets take a nanosecond at most.
 func (l *losses) took(delay float64) {
 	if delay >= l.longest {
 		l.longest = max(delay, 1)

@@ -219,7 +219,7 @@ const (
 	mostUnseen = 1e-3 // share of packets that may be lost where none is known to be
 )
 
-// rate returns which share of the packets sent in a cut is lost, where none is known to be as well, or in cut 0 of all.
+// rate returns what share of the packets sent in a cut is lost, or of all packets for cut 0; what may be, if none is known to be.
 func (a *Areas) rate(cut int) float64 {
 	if l := &a.losses; l.share == 0 {
 		return min(0.5/(l.of+1), mostUnseen)

@@ -7,9 +7,9 @@ type cutSpan struct {
 	weight float64 // of a span of this cut
 	sent   float64 // packets, in spans that lost nothing before they were sent
 	fresh  float64 // packets that are outstanding at the end, in spans that have not settled yet,
-	still  float64 // and the most of these that are so at the latest cut,
-	rose   float64 // by how many more than at the cut before,
-	unsent float64 // and how long before these were sent the cut began, added up
+	still  float64 // and the most of these that still are at the latest cut,
+	rose   float64 // of those, how many more than at the cut before,
+	unsent float64 // and for how long these had not been sent in the cut, added up
 	lost   float64 // as expected
 }
 
@@ -160,7 +160,7 @@ func (s *share) weigh(weight float64, o *share) {
 // about returns the sum of the squared distances from a ratio.
 func (s *share) about(r float64) float64 { return max(0, s.aa-2*r*s.na+r*r*s.nn) }
 
-// stands are what cells hold, each as often as it stands for others, and by the square of that.
+// stands adds up what cells hold, each as often as it stands for others, and as often as the square of that.
 type stands struct{ all, squares share }
 
 // add adds cells.

@@ -27,9 +27,9 @@ const (
 	floorCells     = 32  // of so many cells, one that is as fast as the fastest shows that this is the floor
 )
 
-// least returns the delay that all guesses exceed, and the smallest guess. Where one cell in floorCells is as fast as the
-// fastest, that is the floor. Otherwise a flow may be faster than any cell: one that has a third of the fastest one's
-// packets, of which the others take as long as in that cell, is twice as far below the fastest as that cell is above.
+// least returns the delay that all guesses exceed, and the smallest guess above it. Where one cell in floorCells is as fast
+// as the fastest, that is the floor. Otherwise a flow may be faster than any cell: if a third of the fastest cell's packets
+// are its own, and the rest take as long as one cell in floorCells undercuts, it is twice as far below as that is above.
 func (p *weighted) least(mean float64, expected []float64) (base, unit float64) {
 	means := []float64{mean}
 	for c, n := range expected {

@@ -141,8 +141,8 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 }
 
 // finish turns h into means, and returns by how much each differs from what is linear. Far below its guess a flow is
-// not linear: it is faster by a factor. But if cells determine the flow, they are right, and where they do not, no
-// mean above base is farther from what they say than the deviation that they leave.
+// not linear: it is faster by a factor. But where cells determine the flow, they are right, and where they do not,
+// a mean is moved no farther from what they say than by the deviation that they leave, or up to base.
 func (s *solver) finish(h, v []float64) (bent []float64) {
 	bent = make([]float64, len(h))
 	for f, off := range h {

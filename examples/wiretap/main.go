@@ -32,7 +32,7 @@
 // go test -run '^$' -bench Tap ./examples/wiretap sends frames through a veth from a ring of its own, as fast
 // as they are accepted, so that none are dropped. On two busy cores a tap took 121 ns of CPU for a frame of 64 bytes of one
 // flow, and 173 for frames of a thousand flows (202 and 155 with 1,500 bytes); tcpdump -w /dev/null took 193 and 207 (251
-// and 294), and a reader that only looks at every frame 20 and 26 (100 and 31); on two others 192 and 199 (243 and 274), 159
+// and 294), and a reader that only looks at every frame 20 and 26 (100 and 31); on two other cores 192 and 199 (243 and 274), 159
 // and 162 (211 and 194), 43 and 37 (57 and 63). Including what the sender and the kernel do for a frame, 0.8 to 1.8 µs,
 // that is 79 to 98 % of the frames per core that the bare reader gets: the thread that reads is busy for a tenth to a quarter
 // of the time. Most of a tap's time goes into cells of the points that are not in a cache; identifying takes an eighth.

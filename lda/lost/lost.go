@@ -8,14 +8,12 @@
 //	names := f.Names(lost.Budget)
 //	total.TakeOut(names.Lost(config, trails)) // so that losses do not spoil delays
 //
-// METHODS.md says how, in section 3. What is not named:
-//
-// A name is false only if the level is not that of a set of the packets offered, as when a duplicate falls in
-// the same cell and cut as a loss, and if one of s other sets has its digest of w bits by chance: s/2^w. If no
-// set has the digest, the trail is given up, and a cut for which that chance is more than [MostChance] is
-// skipped: digests of 32 bits allow 4,294 sets at a cut, those of 20 bits one. Nor is a packet named if the
-// memory lacks one that the cell counted, if several sets fit, or if the budget is used up. One of several
-// packets with the same hash is named Repeated.
+// METHODS.md says how, in section 3. A name is false only if the level is not that of a set of the packets
+// offered, as when a duplicate falls in the same cell and cut as a loss, and if one of s other sets has its
+// digest of w bits by chance: s/2^w. If no set has the digest, the trail is given up, and a cut for which that
+// chance is more than [MostChance] is skipped: digests of 32 bits allow 4,294 sets at a cut, those of 20 bits
+// one. Nor is a packet named if the memory lacks one that the cell counted, if several sets fit, or if the
+// budget is used up. One of several packets with the same hash is named Repeated.
 package lost
 
 import (
@@ -156,7 +154,7 @@ type Memory struct {
 	keep int64
 }
 
-// A remembered packet was sent.
+// A remembered is a packet that was sent.
 type remembered struct {
 	id    uint64
 	stamp uint64 // the time, above the bit that says whether id is a number
