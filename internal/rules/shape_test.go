@@ -120,7 +120,7 @@ var sizes = map[string][2]int{
 	"lda":            {2618, 3132},
 	"lda/control":    {450, 787},
 	"lda/flows":      {436, 216},
-	"lda/lost":       {551, 408},
+	"lda/lost":       {549, 408},
 	"lda/mplane":     {1607, 1241},
 	"lda/kernel":     {2361, 1945},
 	"lds":            {2859, 3664},
