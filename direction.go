@@ -65,6 +65,7 @@ func (d *Direction) Packet(id []byte) hashing.Packet { return d.hash.packet(id) 
 
 // Passed says that the message with this id passes now, and of which flow it is, if you name one ([Point.Flow]): a
 // connection, a customer, a topic, or anything else by which you want to distinguish delays. It also counts among all.
+// A message is of one flow: what follows the first is ignored.
 func (d *Direction) Passed(id []byte, flow ...hashing.Flow) {
 	h := d.pool.Get().(*handle)
 	e := h.log.next()
