@@ -316,9 +316,7 @@ func TestNamesAreForgotten(t *testing.T) {
 // Ids of all messages, or half, stop being the same at both points, at a rate at which cells have some in every cut. No
 // report tells a mean, and soon each says why.
 func TestIdsStopMatching(t *testing.T) {
-	if testing.Short() {
-		t.Skip("400,000 messages")
-	}
+	long(t)
 	for _, every := range []uint64{1, 2} {
 		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 			l.each(50*time.Microsecond, func(i int) {
@@ -362,4 +360,12 @@ func TestLoopOfAFew(t *testing.T) {
 			t.Errorf("%d of 36 intervals do not hold the mean", outside)
 		}
 	})
+}
+
+// long leaves a test of very many messages out of short runs, as those of the race detector are.
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("very many messages")
+	}
 }
