@@ -370,7 +370,6 @@ func TestShortReportsTakeNoneForLost(t *testing.T) {
 // was, or that clocks disagree. With each of these seeds one did that took what had not settled for lost, and the area
 // that lacks what was on its way for delays.
 func TestRestartLosesNothing(t *testing.T) {
-	long(t)
 	c := Config{Key: testKey, ClocksAgree: true, Report: 100 * time.Millisecond}
 	for _, seed := range []uint64{0, 6, 13, 28} {
 		onLink(t, c, 0, func(t *testing.T, l *link) {
@@ -425,7 +424,6 @@ func TestClockJumps(t *testing.T) {
 
 // Nobody knows what was on its way when a missing record ends a session: the last report's intervals allow for slower packets.
 func TestRecordsMissing(t *testing.T) {
-	long(t)
 	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		delay := func(i int) time.Duration {
 			return time.Duration(100e6 - 100e6*math.Log(float64(hashing.Word(2, uint64(i))>>1|1)*0x1p-63))
@@ -462,7 +460,6 @@ func TestRecordsMissing(t *testing.T) {
 // Messages that counted as lost and come after all are extra, so that losses add up to none, but for one that is on its
 // way at the end, and one that may have been so when the session began.
 func TestLateMessagesAreExtra(t *testing.T) {
-	long(t)
 	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		l.send(300*time.Microsecond, func(i int) time.Duration {
 			if i%20_000 == 19_999 {

@@ -59,6 +59,7 @@ func newLink(t *testing.T, c Config, ahead time.Duration) *link {
 // onLink runs a test in a bubble of virtual time, on a link that is closed at its end.
 func onLink(t *testing.T, c Config, ahead time.Duration, test func(t *testing.T, l *link)) {
 	t.Helper()
+	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		l := newLink(t, c, ahead)
 		defer l.close()

@@ -112,7 +112,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3725, 3906},
+	".":              {3725, 3904},
 	"estimate":       {875, 1169},
 	"estimate/areas": {3362, 980},
 	"estimate/joint": {1412, 946},
