@@ -36,6 +36,7 @@ var doubtNames = [doubtBits]string{
 	"a clock was stepped, or the way changed", "the sender paused for as long as packets take", "few references had come",
 }
 
+// String lists why.
 func (d doubts) String() (list string) {
 	for i, name := range doubtNames {
 		if d>>i&1 != 0 {
