@@ -62,7 +62,6 @@ const (
 	mostHeld       = 2        // packets held up in a pause, set on trials
 	pauseErrors    = 5        // standard errors that are not chance, however often one looks
 	fewest         = 256      // packets without a reference are never too many
-	fewTests       = 4        // of references: fewer do not tell how far off estimates are
 )
 
 // read returns what a reference says of itself and of the packet before it, if it names that.

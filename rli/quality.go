@@ -118,6 +118,7 @@ func (r *Receiver) test(right mark) {
 	off, n := line.at(of.departed)-float64(of.delay), float64(of.packets)
 	predicted := math.Sqrt(r.lineError.mean)
 	r.lineError.add(off * off)
+	r.lineFourths.add(off * off * off * off)
 	r.bySize.learn(larger*(larger*r.perLineByte()-off), larger*larger, 0)
 	if b := &r.class.probe; b.told {
 		b.told = false

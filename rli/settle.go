@@ -16,7 +16,7 @@ func (r *Receiver) settle(right *mark, known *point) {
 		r.settleBusy(waiting, known)
 		r.record(waiting, why)
 	case r.left.seen || right != nil:
-		if r.lineError.n < fewTests {
+		if !r.lineKnown() {
 			why |= untested
 		}
 		r.settleLine(waiting, right)
@@ -26,7 +26,7 @@ func (r *Receiver) settle(right *mark, known *point) {
 		r.counts.Unestimated += n
 		for i := range waiting {
 			if flow := &r.flows.records[r.flows.find(waiting[i].flow)]; flow.tally > 0 {
-				flow.doubt(why|unfollowed, 1)
+				r.doubt(flow, why|unfollowed, 1)
 			}
 		}
 	}
@@ -169,11 +169,11 @@ func (r *Receiver) record(packets []held, why doubts) {
 		flow.enter(1, h.stretch, h.error)
 		flow.add(delay)
 		if doubted {
-			flow.doubt(why, 1)
+			r.doubt(flow, why, 1)
 		}
 	}
 	total.enter(uint64(len(packets)), r.stretch, errors)
-	total.doubt(why, doubtful)
+	r.doubt(total, why, doubtful)
 }
 
 // locate returns the record of a packet if it is not where it should be, or nil if it gets none.
