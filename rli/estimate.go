@@ -80,7 +80,11 @@ func (r *Receiver) unseen() float64 {
 	k := &r.counts
 	arrived := 1 - float64(k.Lost)/max(float64(k.References)+float64(k.Lost), 1)
 	packets := 1 - float64(k.Missing)/max(float64(k.Packets)+float64(k.Missing), 1)
-	return max(packets-arrived, math.Ceil(min(r.quality.held, 1))*(arrived-packets)) / max(arrived, packets, math.SmallestNonzeroFloat64)
+	more := max(packets-arrived, 0)
+	if r.quality.held > 0 { // references are sent later
+		more = math.Abs(packets - arrived)
+	}
+	return more / max(arrived, packets, math.SmallestNonzeroFloat64)
 }
 
 // All iterates over the flows that Estimate answers, in any order. Do not change the receiver meanwhile.

@@ -106,8 +106,9 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 // pauses takes in how long after its packet a reference was sent, and how many packets passed since the one before.
 // Software that pauses there also pauses between other stamps and departures. If the packet is not known, the queue may
 // have emptied meanwhile. The packets that a pause of P holds up, every T, find another queue than those that references
-// name: a part P/T of all, each off by P at most. With those behind them, where the queue emptied, the mean is off by up
-// to P²/2T·ρ/(1−ρ), which is more at a load ρ above 2/3, but never by more than P (METHODS.md, section 4).
+// name: a part P/T of all, each off by P at most. If the queue emptied, they come as a bunch that takes ρP to send, at the
+// load ρ. That is gone after ρP/(1−ρ); the bunch and those that come until then wait for half of it on average. So the mean
+// is off by (P+ρP/(1−ρ))/T·ρP/2 = P²/2T·ρ/(1−ρ): more than P²/T if ρ > 2/3, but never more than P.
 func (r *Receiver) pauses(p *ReferencePacket, right *mark, received int64, named bool) {
 	after, n := float64(p.After), float64(right.packets)
 	r.after.add(after)
@@ -122,8 +123,8 @@ func (r *Receiver) pauses(p *ReferencePacket, right *mark, received int64, named
 		}
 	}
 	held, most, apart := r.held(), longestPause*r.beyond.mean, max(r.apart.mean, 1)
-	share, idle := min(held/apart, 1), max(1-r.load.mean/apart, 1.0/acquainted)
-	r.quality.late += n * held * min(share*max((1-idle)/2/idle, 1), 1)
+	share, load := min(held/apart, 1), min(r.load.mean/apart, 1-1.0/acquainted)
+	r.quality.late += n * held * min(share*max(load/(1-load)/2, 1), 1)
 	r.quality.held = max(r.quality.held, held)
 	if r.pause.mean > most || r.perByte == 0 && (!named && after > most || share > mostDoubtful && share*held > most) {
 		r.doubts |= unsteady

@@ -8,18 +8,18 @@ import (
 
 // quality records how far off estimates of references are, each from its neighbours as if it had not come, on
 // behalf of all packets since the one before. A residual is an error over the predicted one.
-type quality struct {
+type quality struct { // sums:
 	references float64
 	seen       float64 // squares of errors, for each packet
 	told       float64 // squares of predicted errors
-	lean       float64 // errors, for each packet: how far off the mean of all is
-	squares    float64 // of these
+	squares    float64 // of the terms of lean
 	packets    float64 // that references stand for
 	fourths    float64 // squares of those squares
 	twins      float64 // mean squares of the residuals of pairs of one flow
 	common     float64 // their products
 	commonest  float64 // squares of these
 	gone       float64 // references lost while no packet was
+	lean       float64 // errors, for each packet: how far off the mean of all is
 	behind     float64 // ns that packets may have waited for references ahead, beyond estimates
 	late       float64 // ns that they may be off because the sender pauses at references
 	// The largest there were:
@@ -30,10 +30,11 @@ type quality struct {
 
 const (
 	qualityFields = 16
-	sumFields     = 13 // of these
+	sumFields     = 13 // the first of them
 	twinsApart    = 3  // references: the estimates of neighbours rest on each other
 )
 
+// list is in the order of the encoding.
 func (q *quality) list() [qualityFields]*float64 {
 	return [...]*float64{&q.references, &q.seen, &q.told, &q.squares, &q.packets, &q.fourths, &q.twins, &q.common,
 		&q.commonest, &q.gone, &q.lean, &q.behind, &q.late, &q.span, &q.slack, &q.held}
