@@ -19,7 +19,7 @@ const (
 	skipped                        // references were lost, and packets were not
 	stepOfClock                    // a clock was stepped, or the base delay
 	unsteady                       // the sender's software pauses for about as long as packets take
-	untested                       // nothing told how far off lines are; not beside others
+	untested                       // nothing told how far off lines are
 )
 
 const (
@@ -50,34 +50,6 @@ func (r *record) doubt(why doubts, n uint64) {
 	r.doubtful = uint32(min(uint64(r.doubtful>>doubtBits)+n, maxDoubt))<<doubtBits | r.doubtful&allDoubts | uint32(why)
 }
 
-// lineKnown reports whether tests of lines tell how far off they are. Where few references wait, the first may all find
-// the queue empty. A mean square that few large errors decide is off by one over the root of how many these are.
-func (t *tracker) lineKnown() bool {
-	few := acquainted * t.lineFourths.mean
-	return few > 0 && float64(t.lineError.n)*t.lineError.mean*t.lineError.mean >= few
-}
-
-// tested returns a record in which packets that came before are as far off as lines proved to be since.
-func (r *Receiver) tested(f record) record {
-	if doubts(f.doubtful&allDoubts) == untested {
-		n, early := float64(f.count()), float64(f.doubtful>>doubtBits)
-		typical := max(r.lineError.mean, r.quality.seen/max(r.quality.packets, 1))
-		alike := min(early, n/float64(max(f.stretches(), 1))) // in one stretch
-		f.error += max(early*(alike*typical-f.error/n), 0)
-		f.doubtful = 0
-	}
-	return f
-}
-
-func (r *Receiver) doubt(f *record, why doubts, n uint64) {
-	if why != untested {
-		*f, why = r.tested(*f), why&^untested
-	} else if others := doubts(f.doubtful & allDoubts); others&^untested != 0 {
-		return
-	}
-	f.doubt(why, n)
-}
-
 // doubtful returns the fraction of a record's packets that are doubtful, or ErrUntrusted.
 func (r *Receiver) doubtful(f *record, others uint64) (share float64, err error) {
 	n := float64(f.count() + others)
@@ -93,7 +65,7 @@ func (r *Receiver) doubtful(f *record, others uint64) (share float64, err error)
 	if others > 0 {
 		why |= unfollowed
 	}
-	if share > mostDoubtful {
+	if share > mostDoubtful && why != untested {
 		return share, fmt.Errorf("rli: %w: %v (%.3g %% of %.0f packets)", ErrUntrusted, why, 100*share, n)
 	}
 	return share, nil
@@ -104,6 +76,6 @@ func (r *Receiver) across(f *record) bool {
 	if r.stepFirst == 0 {
 		return false
 	}
-	longAgo := r.stretch-r.stepFirst > math.MaxInt32 // numbers have gone round
-	return longAgo || int32(f.last-r.stepFirst) > 0 && int32(f.first-r.stepLast) <= 0
+	return r.stretch-r.stepFirst > math.MaxInt32 || // numbers have gone round
+		int32(f.last-r.stepFirst) > 0 && int32(f.first-r.stepLast) <= 0
 }

@@ -80,11 +80,10 @@ func (r *Receiver) unseen() float64 {
 	k := &r.counts
 	arrived := 1 - float64(k.Lost)/max(float64(k.References)+float64(k.Lost), 1)
 	packets := 1 - float64(k.Missing)/max(float64(k.Packets)+float64(k.Missing), 1)
-	more := max(packets-arrived, 0)
 	if r.quality.held > 0 { // references are sent later
-		more = math.Abs(packets - arrived)
+		arrived, packets = min(arrived, packets), max(arrived, packets)
 	}
-	return more / max(arrived, packets, math.SmallestNonzeroFloat64)
+	return max(packets-arrived, 0) / max(packets, math.SmallestNonzeroFloat64)
 }
 
 // All iterates over the flows that Estimate answers, in any order. Do not change the receiver meanwhile.
@@ -123,15 +122,17 @@ const (
 
 // result returns the estimate of a record, together with packets that were not estimated.
 func (r *Receiver) result(f *record, others uint64) (Result, error) {
-	tested := r.tested(*f)
-	f = &tested
 	doubtful, err := r.doubtful(f, others)
 	if err != nil {
 		return Result{}, err
 	}
 	q, n, stretches := &r.quality, float64(f.count()), float64(max(f.stretches(), 1))
 	res := Result{Delay: f.delay()}
-	variance := f.error / (n * n) // of the mean
+	variance := f.error / (n * n)                 // of the mean
+	if doubts(f.doubtful&allDoubts) == untested { // they are as far off as lines proved to be since
+		typical := max(r.lineError.mean, q.seen/max(q.packets, 1))
+		variance, doubtful = variance+max(doubtful*(min(doubtful, 1/stretches)*typical-variance), 0), 0
+	}
 	single := variance * stretches
 	// The same errors corrected predictions: their ratio is drawn to one, more if few large ones decide it.
 	many := q.seen * q.seen / max(q.fourths, math.SmallestNonzeroFloat64)
@@ -158,14 +159,14 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	// of k stretches that are alike are k of one, of which 2√k, two deviations, are in the interval: all of a few.
 	alike := (q.slack-tolerance)/2 + late + q.behind/max(float64(r.total.count()), 1)*max(1-2/math.Sqrt(stretches), 0)
 	// Packets on both sides of a lost reference, and those that none shows, may be further off than what is known.
-	thin := q.missed() + max(q.missed(), r.unseen())
+	missed := q.gone / max(q.gone+q.references, 1) // while no packet was
+	thin := missed + max(missed, r.unseen())
 	res.bias = doubtful*far + thin*off + alike + 0x1p-51*math.Abs(res.Mean)
 	res.apart = math.Sqrt(doubtful)*far + math.Sqrt(thin)*off + alike
 	return res, nil
 }
 
-// MeanInterval returns the interval of the mean of the flow's delays at a confidence above 0 and below 1. It is
-// unbounded with fewer than 128 references.
+// MeanInterval returns the mean's interval at a confidence above 0 and below 1: unbounded with fewer than 128 references.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	half := r.half(r.error, confidence) + r.bias
 	return estimate.Interval{Low: r.Mean - half, High: r.Mean + half, Confidence: confidence}

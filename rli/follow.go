@@ -59,7 +59,7 @@ const (
 	mostVanished   = 1.0 / 16 // references lost while packets are not; more may be so when packets wait
 	vanishedLately = 1.0 / 4  // so many of the latest 16 are more by four standard deviations
 	longestPause   = 0.2      // of software, of the mean delay beyond the least
-	mostHeld       = 2        // packets held up in a pause, set on trials
+	misled         = 1.0 / 48 // of the packets held up, times the pause: 1/100 to 1/50 of that is what means were off by on trials
 	pauseErrors    = 5        // standard errors that are not chance, however often one looks
 	fewest         = 256      // packets without a reference are never too many
 )
@@ -94,7 +94,7 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 			right.took = float64(received - before.time)
 		}
 		right.departed, right.bytes = before.time, int64(before.bytes)
-		right.delay += int64(p.After) + before.time - received - round(longer(before.bytes, r.config.ReferenceBytes, r.perLineByte()))
+		right.delay += int64(p.After) + before.time - received - round(float64(int(before.bytes)-r.config.ReferenceBytes)*r.perLineByte())
 		if r.waiting > 0 {
 			right.flow = r.buffer[r.waiting-1].flow
 		}
@@ -126,6 +126,9 @@ func (r *Receiver) pauses(p *ReferencePacket, right *mark, received int64, named
 	share, load := min(held/apart, 1), min(r.load.mean/apart, 1-1.0/acquainted)
 	r.quality.late += n * held * min(share*max(load/(1-load)/2, 1), 1)
 	r.quality.held = max(r.quality.held, held)
+	if r.bridging() { // which a pause misleads where the queue empties in it and would have been refilled: as P² does
+		r.quality.behind += n * held * held * r.number.mean / apart * misled
+	}
 	if r.pause.mean > most || r.perByte == 0 && (!named && after > most || share > mostDoubtful && share*held > most) {
 		r.doubts |= unsteady
 	}

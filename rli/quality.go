@@ -20,7 +20,7 @@ type quality struct { // sums:
 	commonest  float64 // squares of these
 	gone       float64 // references lost while no packet was
 	lean       float64 // errors, for each packet: how far off the mean of all is
-	behind     float64 // ns that packets may have waited for references ahead, beyond estimates
+	behind     float64 // ns that packets may have waited for references ahead, or less for pauses there, beyond estimates
 	late       float64 // ns that they may be off because the sender pauses at references
 	// The largest there were:
 	span  float64 // ns between the shortest delay of a reference and the longest
@@ -48,9 +48,6 @@ func (q *quality) add(b *quality) {
 
 // stamps returns the variance of a packet's delay that is of stamps.
 func (q *quality) stamps() float64 { return (q.slack*q.slack-tolerance*tolerance)/9 + rounding }
-
-// missed returns the part of references that were lost while no packet was.
-func (q *quality) missed() float64 { return q.gone / max(q.gone+q.references, 1) }
 
 // A trend is a mean of which older values fade.
 type trend struct {
@@ -119,7 +116,7 @@ func (r *Receiver) test(right mark) {
 	off, n := line.at(of.departed)-float64(of.delay), float64(of.packets)
 	predicted := math.Sqrt(r.lineError.mean)
 	r.lineError.add(off * off)
-	r.lineFourths.add(off * off * off * off)
+	r.fourths.add(off * off * off * off)
 	r.bySize.learn(larger*(larger*r.perLineByte()-off), larger*larger, 0)
 	if b := &r.class.probe; b.told {
 		b.told = false

@@ -65,8 +65,7 @@ type tracker struct {
 	beyond, apart      trend            // delays beyond the least, and times between references
 	load, number       trend            // ns that the link sends in between, and packets
 	gaps               estimate.Moments // behind references: see held
-	lineError          trend            // mean square,
-	lineFourths        trend            // and that of those squares
+	lineError, fourths trend            // mean square, and that of those squares
 	bySize             cell             // of lines' errors: products with, and squares of, differences of sizes
 	origin             int64            // delays are relative to that of a reference
 	link               link
