@@ -128,12 +128,13 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	}
 	q, n, stretches := &r.quality, float64(f.count()), float64(max(f.stretches(), 1))
 	res := Result{Delay: f.delay()}
-	variance := f.error / (n * n)                 // of the mean
+	variance := f.error / (n * n) // of the mean
+	single := variance * stretches
 	if doubts(f.doubtful&allDoubts) == untested { // they are as far off as lines proved to be since
 		typical := max(r.lineError.mean, q.seen/max(q.packets, 1))
+		single += max(doubtful*(doubtful*typical-single), 0)
 		variance, doubtful = variance+max(doubtful*(min(doubtful, 1/stretches)*typical-variance), 0), 0
 	}
-	single := variance * stretches
 	// The same errors corrected predictions: their ratio is drawn to one, more if few large ones decide it.
 	many := q.seen * q.seen / max(q.fourths, math.SmallestNonzeroFloat64)
 	ratio := (many*q.seen/q.told + least) / (many + least)
