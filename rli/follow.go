@@ -201,8 +201,9 @@ func (r *Receiver) place(own *mark, before departure, after float64, apart bool)
 	}
 	if l.pinned() {
 		base := l.base(t)
-		if b.width() <= l.tolerance { // it tells how far off the base is, where clocks drift
-			r.quality.slack = max(r.quality.slack, r.slack+2*math.Abs(b.middle()-base)-float64(r.grain))
+		if b.width() <= l.tolerance { // where clocks drift, the base may be off by more than stamps
+			r.away += (b.middle() - base - r.away) / acquainted
+			r.quality.slack = max(r.quality.slack, tolerance+2*math.Abs(r.away)-float64(r.grain)/2)
 		}
 		if r.lostAt > 0 && l.trusted() { // with a base that no drift explains, a step looked like other waits
 			if math.Abs(base-r.lostBase) > leeway*l.tolerance+wander*float64(t-r.lostTime) {
