@@ -121,7 +121,7 @@ var sizes = map[string][2]int{
 	"lda/control":    {450, 757},
 	"lda/flows":      {436, 216},
 	"lda/lost":       {549, 408},
-	"lda/mplane":     {1607, 1216},
+	"lda/mplane":     {1607, 1201},
 	"lda/kernel":     {2361, 1945},
 	"lds":            {2859, 3664},
 	"colate":         {4282, 3611},
