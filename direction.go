@@ -237,7 +237,7 @@ func (s *shard) rotate(cut int64, total *tally) (_ *tally, late uint32) {
 	s.through, s.piles = max(s.through+1, cut), append(s.piles[:0], s.piles[done:]...)
 	late, s.late = s.late, 0
 	s.mu.Unlock()
-	for _, t := range many { // which mostly has more than the rest
+	for _, t := range many { // it takes in what there was so far, which mostly is less
 		if total != nil {
 			must(0, t.all.Merge(&total.all.Aggregator))
 			t.flows.Merge(total.flows)

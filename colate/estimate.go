@@ -80,7 +80,7 @@ func (a *accumulator) answer(i int, clocks bool) (r Result) {
 		r = Result{Err: why}
 	}
 	own := &a.tallies[i]
-	if a.config.forSamples() { // and for many flows each
+	if a.config.forSamples() { // what they count is of many flows, and not this one's
 		own = &tally{}
 	}
 	if f, ok := a.samples.of(a.flows[i], clocks, &a.common, own, a.tallies[i].late.farther(&a.common.late)); ok {

@@ -462,7 +462,7 @@ func (a *Accumulator) tellUnsettled(r *Result, whole *transit, fewer int) {
 		}
 	}
 	if n := a.unlike.onWay; whole.received > 0 && n > 0 {
-		a.unlike.lost = int(r.Outstanding) - int(1.25*n+4*math.Sqrt(n))
+		a.unlike.lost = int(r.Outstanding) - int(1.25*n+4*math.Sqrt(n)) // a quarter, and four deviations of chance, are no loss
 	}
 	a.unlike.lost = min(max(0, a.unlike.lost), int(r.Outstanding))
 	r.Outstanding -= uint64(a.unlike.lost)

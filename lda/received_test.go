@@ -114,7 +114,7 @@ func TestOfReceivedAtOnce(t *testing.T) {
 // were lost. For the mean of those received that does not matter: nine in ten intervals reach a fifth of it, or less.
 func TestOfReceivedAfterStalls(t *testing.T) {
 	var held, narrow covered
-	for seed := range uint64(6) {
+	for seed := range uint64(3) {
 		n := 0
 		run := cutTraffic(t, seed, 2000, 1, func(*rand.Rand) float64 {
 			if n = (n + 1) % 400; n > 300 {
@@ -127,8 +127,8 @@ func TestOfReceivedAfterStalls(t *testing.T) {
 		narrow.add(halves[len(halves)*9/10] < 1e6)
 	}
 	due := float64(held.of) / 1000
-	if t.Logf("%+v", held); float64(held.of-held.hits) > due+3*math.Sqrt(due)+1 || held.of < 3000 || narrow.hits < 6 {
-		t.Errorf("%d of %d reports are inside 99.9 %%, and %d of 6 runs narrow", held.hits, held.of, narrow.hits)
+	if t.Logf("%+v", held); float64(held.of-held.hits) > due+3*math.Sqrt(due)+1 || held.of < 1500 || narrow.hits < 3 {
+		t.Errorf("%d of %d reports are inside 99.9 %%, and %d of 3 runs narrow", held.hits, held.of, narrow.hits)
 	}
 }
 

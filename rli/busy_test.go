@@ -79,8 +79,8 @@ func TestOwnPacketsAhead(t *testing.T) {
 
 // late sends packets of a source at a load and references behind them, which leave after the given time; the next
 // packet waits for that. If the time is negative, it waits so long for a reference that left at once.
-func late(t *testing.T, c queue.LinkConfig, seed uint64, n int, load float64, after func(i int) int64) []event {
-	link, injector := must(queue.NewLink(c)), must(rli.NewInjector(rli.InjectorConfig{Every: 20}))
+func late(t *testing.T, c queue.LinkConfig, seed uint64, n, every int, load float64, after func(i int) int64) []event {
+	link, injector := must(queue.NewLink(c)), must(rli.NewInjector(rli.InjectorConfig{Every: every}))
 	src, free := source(t, "poisson", load, seed), int64(0)
 	var events []event
 	var p queue.Packet
@@ -107,7 +107,7 @@ func TestLateReferences(t *testing.T) {
 	long(t)
 	var off estimate.Moments
 	for seed := range uint64(4) {
-		events := late(t, queue.RLIConfig, seed, 100_000, 0.5, func(int) int64 { return 500 })
+		events := late(t, queue.RLIConfig, seed, 100_000, 20, 0.5, func(int) int64 { return 500 })
 		off.Add(meanError(t, receive(t, config(rli.Auto), events), events))
 	}
 	if math.Abs(off.Mean()) > 0.02 {
@@ -116,14 +116,15 @@ func TestLateReferences(t *testing.T) {
 	for _, load := range []float64{0.5, 0.99, 1.1} {
 		var means [2]float64
 		for after := range means {
-			events := late(t, queue.RLIConfig, 1, 50_000, load, func(int) int64 { return int64(after) })
+			events := late(t, queue.RLIConfig, 1, 50_000, 20, load, func(int) int64 { return int64(after) })
 			means[after] = must(receive(t, config(rli.Auto), events).Total()).Mean
 		}
 		if off := means[1] - means[0]; math.Abs(off) > 2 { // that nanosecond, and one of rounding
 			t.Errorf("load %v: a nanosecond between packets and references changes the mean by %.1f ns", load, off)
 		}
 	}
-	_, err := receive(t, config(rli.Auto), late(t, queue.RLIConfig, 6, 20_000, 0.5, func(i int) int64 { return int64(1 + i%7*1000) })).Total()
+	events := late(t, queue.RLIConfig, 6, 20_000, 20, 0.5, func(i int) int64 { return int64(1 + i%7*1000) })
+	_, err := receive(t, config(rli.Auto), events).Total()
 	if !errors.Is(err, rli.ErrUntrusted) || !strings.Contains(err.Error(), "paused") {
 		t.Errorf("pauses of microseconds: %v", err)
 	}
@@ -139,7 +140,7 @@ func TestFullQueue(t *testing.T) {
 		for seed := range uint64(12) {
 			full, c := queue.LinkConfig{Rate: linkRate, Queue: queue.QueueConfig{Packets: 4}}, config(rli.Linear)
 			c.Rate = rate
-			events := late(t, full, seed, 60_000, 1.1, func(int) int64 { return after })
+			events := late(t, full, seed, 60_000, 20, 1.1, func(int) int64 { return after })
 			for i := range events {
 				events[i].flow %= 20
 			}
@@ -183,8 +184,12 @@ func TestHeldUp(t *testing.T) {
 		t.Errorf("of 37 flows of trains %d are outside, and %d if a third as wide", n[0], n[1])
 	}
 	width := 0.0
-	for _, pause := range []int64{0, 3000, -5000} {
-		events = late(t, queue.RLIConfig, 1, 40_000, 0.5, func(int) int64 { return pause })
+	for _, pause := range []int64{0, 3000, -5000, 1000} {
+		n, every := 40_000, 20
+		if pause == 1000 { // in which fewer than 2 packets come: the periods that it ends make all others seem to wait longer
+			n, every = 1_000_000, 100
+		}
+		events = late(t, queue.RLIConfig, 1, n, every, 0.5, func(int) int64 { return pause })
 		_, truth := truths(events)
 		total, err := receive(t, config(rli.Auto), events).Total()
 		in, off := total.MeanInterval(0.95), math.Abs(total.Mean-truth.Mean())

@@ -93,3 +93,13 @@ func TestDriftIsNoStep(t *testing.T) {
 		}
 	}
 }
+
+// TestDriftOfExactDelays: where clocks drift, delays that departures tell are as far off as references show, by more than
+// stamps are. The negative control has a quarter of the width.
+func TestDriftOfExactDelays(t *testing.T) {
+	events := pass(t, queue.RLIConfig, rli.InjectorConfig{Every: 10}, 40_000, source(t, "poisson", 0.1, 1), nil)
+	drifting(1e-5, 0)(events)
+	if n := misses(t, config(rli.Auto), events, 1.0/4); n[0] > 250+3*16 || n[1] < 250+3*16 {
+		t.Errorf("of 5000 flows %d are outside, and %d if a quarter as wide", n[0], n[1])
+	}
+}

@@ -19,7 +19,7 @@ const (
 	skipped                        // references were lost, and packets were not
 	stepOfClock                    // a clock was stepped, or the base delay
 	unsteady                       // the sender's software pauses for about as long as packets take
-	untested                       // few references had come: how far off estimates are, nothing told
+	untested                       // nothing told how far off lines are
 )
 
 const (
@@ -76,6 +76,6 @@ func (r *Receiver) across(f *record) bool {
 	if r.stepFirst == 0 {
 		return false
 	}
-	longAgo := r.stretch-r.stepFirst > math.MaxInt32 // numbers have gone round
-	return longAgo || int32(f.last-r.stepFirst) > 0 && int32(f.first-r.stepLast) <= 0
+	return r.stretch-r.stepFirst > math.MaxInt32 || // numbers have gone round
+		int32(f.last-r.stepFirst) > 0 && int32(f.first-r.stepLast) <= 0
 }

@@ -80,7 +80,10 @@ func (r *Receiver) unseen() float64 {
 	k := &r.counts
 	arrived := 1 - float64(k.Lost)/max(float64(k.References)+float64(k.Lost), 1)
 	packets := 1 - float64(k.Missing)/max(float64(k.Packets)+float64(k.Missing), 1)
-	return max(packets-arrived, math.Ceil(min(r.quality.held, 1))*(arrived-packets)) / max(arrived, packets, math.SmallestNonzeroFloat64)
+	if r.quality.held > 0 { // references are sent later
+		arrived, packets = min(arrived, packets), max(arrived, packets)
+	}
+	return max(packets-arrived, 0) / max(packets, math.SmallestNonzeroFloat64)
 }
 
 // All iterates over the flows that Estimate answers, in any order. Do not change the receiver meanwhile.
@@ -107,6 +110,7 @@ type Result struct {
 	bias    float64 // at most, beside
 	apart   float64 // what the deviation is off by at most, beside
 	degrees float64 // of freedom
+	rare    float64 // deviations that errors are if few are not 0
 }
 
 const (
@@ -126,6 +130,11 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	res := Result{Delay: f.delay()}
 	variance := f.error / (n * n) // of the mean
 	single := variance * stretches
+	if doubts(f.doubtful&allDoubts) == untested { // they are as far off as lines proved to be since
+		typical := max(r.lineError.mean, q.seen/max(q.packets, 1))
+		single += max(doubtful*(doubtful*typical-single), 0)
+		variance, doubtful = variance+max(doubtful*(min(doubtful, 1/stretches)*typical-variance), 0), 0
+	}
 	// The same errors corrected predictions: their ratio is drawn to one, more if few large ones decide it.
 	many := q.seen * q.seen / max(q.fourths, math.SmallestNonzeroFloat64)
 	ratio := (many*q.seen/q.told + least) / (many + least)
@@ -135,30 +144,30 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	late := q.late / max(q.packets, 1) // on average, if each is off by q.held or not
 	res.error = math.Sqrt(ratio*(variance+shared*(single-variance)) + q.stamps()/n + common + late*q.held/stretches)
 	res.single = math.Sqrt(ratio * single)
-	if q.references < least || doubtful > mostDoubtful || !(res.error+res.single >= 0) { // or an encoding says what no references show
+	if q.references < least || !(res.error+res.single >= 0) { // or an encoding says what no references show
 		res.error, res.single = math.Inf(1), math.Inf(1)
 	}
 	degrees := fewestDegrees + 1/(1/stretches+shared)
+	if r.config.Method != Auto { // whose predictions hold how errors differ
+		res.rare = math.Sqrt((3 + max(q.references/many-3, 0)/stretches) / (1 - 1/degrees))
+	}
 	res.error *= math.Sqrt(1 - 1/degrees)
 	res.spread = res.error
 	// A mean square x̄ whose variance is v has 2x̄²/v degrees.
 	res.degrees = max(1/(1/degrees+q.fourths/max(2*q.seen*q.seen, math.SmallestNonzeroFloat64)), 1)
 	far, off := q.span, min(untestedErrors*res.single, q.span)
-	if doubts(f.doubtful&allDoubts) == untested { // their references are as good as those that follow
-		far = off
-	}
 	// Stamps may all be off alike, by half of their grain, or each by itself, and so may packets behind references. Errors
 	// of k stretches that are alike are k of one, of which 2√k, two deviations, are in the interval: all of a few.
 	alike := (q.slack-tolerance)/2 + late + q.behind/max(float64(r.total.count()), 1)*max(1-2/math.Sqrt(stretches), 0)
 	// Packets on both sides of a lost reference, and those that none shows, may be further off than what is known.
-	thin := q.missed() + max(q.missed(), r.unseen())
+	missed := q.gone / max(q.gone+q.references, 1) // while no packet was
+	thin := missed + max(missed, r.unseen())
 	res.bias = doubtful*far + thin*off + alike + 0x1p-51*math.Abs(res.Mean)
 	res.apart = math.Sqrt(doubtful)*far + math.Sqrt(thin)*off + alike
 	return res, nil
 }
 
-// MeanInterval returns the interval of the mean of the flow's delays at a confidence above 0 and below 1. It is
-// unbounded with fewer than 128 references, and if more than one packet in 20 came before the first seven.
+// MeanInterval returns the mean's interval at a confidence above 0 and below 1: unbounded with fewer than 128 references.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	half := r.half(r.error, confidence) + r.bias
 	return estimate.Interval{Low: r.Mean - half, High: r.Mean + half, Confidence: confidence}
@@ -169,7 +178,7 @@ func (r *Result) half(error, confidence float64) float64 {
 	if r.degrees == 0 || math.IsInf(error, 1) {
 		return math.Inf(1)
 	}
-	return -estimate.StudentQuantile((1-confidence)/2, r.degrees) * error
+	return max(-estimate.StudentQuantile((1-confidence)/2, r.degrees), min(r.rare, 1/math.Sqrt(1-confidence))) * error
 }
 
 // DeviationInterval returns the interval of the deviation of the flow's delays: see MeanInterval. StdDev lacks

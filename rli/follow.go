@@ -59,10 +59,9 @@ const (
 	mostVanished   = 1.0 / 16 // references lost while packets are not; more may be so when packets wait
 	vanishedLately = 1.0 / 4  // so many of the latest 16 are more by four standard deviations
 	longestPause   = 0.2      // of software, of the mean delay beyond the least
-	mostHeld       = 2        // packets held up in a pause, set on trials
+	misled         = 1.0 / 48 // of the packets held up, times the pause: 1/100 to 1/50 of that is what means were off by on trials
 	pauseErrors    = 5        // standard errors that are not chance, however often one looks
 	fewest         = 256      // packets without a reference are never too many
-	fewTests       = 4        // of references: fewer do not tell how far off estimates are
 )
 
 // read returns what a reference says of itself and of the packet before it, if it names that.
@@ -95,7 +94,7 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 			right.took = float64(received - before.time)
 		}
 		right.departed, right.bytes = before.time, int64(before.bytes)
-		right.delay += int64(p.After) + before.time - received - round(longer(before.bytes, r.config.ReferenceBytes, r.perLineByte()))
+		right.delay += int64(p.After) + before.time - received - round(float64(int(before.bytes)-r.config.ReferenceBytes)*r.perLineByte())
 		if r.waiting > 0 {
 			right.flow = r.buffer[r.waiting-1].flow
 		}
@@ -107,8 +106,9 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 // pauses takes in how long after its packet a reference was sent, and how many packets passed since the one before.
 // Software that pauses there also pauses between other stamps and departures. If the packet is not known, the queue may
 // have emptied meanwhile. The packets that a pause of P holds up, every T, find another queue than those that references
-// name: a part P/T of all, each off by P at most. With those behind them, where the queue emptied, the mean is off by up
-// to P²/2T·ρ/(1−ρ), which is more at a load ρ above 2/3, but never by more than P (METHODS.md, section 4).
+// name: a part P/T of all, each off by P at most. If the queue emptied, they come as a bunch that takes ρP to send, at the
+// load ρ. That is gone after ρP/(1−ρ); the bunch and those that come until then wait for half of it on average. So the mean
+// is off by (P+ρP/(1−ρ))/T·ρP/2 = P²/2T·ρ/(1−ρ): more than P²/T if ρ > 2/3, but never more than P.
 func (r *Receiver) pauses(p *ReferencePacket, right *mark, received int64, named bool) {
 	after, n := float64(p.After), float64(right.packets)
 	r.after.add(after)
@@ -123,9 +123,12 @@ func (r *Receiver) pauses(p *ReferencePacket, right *mark, received int64, named
 		}
 	}
 	held, most, apart := r.held(), longestPause*r.beyond.mean, max(r.apart.mean, 1)
-	share, idle := min(held/apart, 1), max(1-r.load.mean/apart, 1.0/acquainted)
-	r.quality.late += n * held * min(share*max((1-idle)/2/idle, 1), 1)
+	share, load := min(held/apart, 1), min(r.load.mean/apart, 1-1.0/acquainted)
+	r.quality.late += n * held * min(share*max(load/(1-load)/2, 1), 1)
 	r.quality.held = max(r.quality.held, held)
+	if r.bridging() { // which a pause misleads where the queue empties in it and would have been refilled: as P² does
+		r.quality.behind += n * held * held * r.number.mean / apart * misled
+	}
 	if r.pause.mean > most || r.perByte == 0 && (!named && after > most || share > mostDoubtful && share*held > most) {
 		r.doubts |= unsteady
 	}
@@ -198,6 +201,10 @@ func (r *Receiver) place(own *mark, before departure, after float64, apart bool)
 	}
 	if l.pinned() {
 		base := l.base(t)
+		if b.width() <= l.tolerance { // where clocks drift, the base may be off by more than stamps
+			r.away += (b.middle() - base - r.away) / acquainted
+			r.quality.slack = max(r.quality.slack, tolerance+2*math.Abs(r.away)-float64(r.grain)/2)
+		}
 		if r.lostAt > 0 && l.trusted() { // with a base that no drift explains, a step looked like other waits
 			if math.Abs(base-r.lostBase) > leeway*l.tolerance+wander*float64(t-r.lostTime) {
 				r.counts.Steps++

@@ -109,11 +109,9 @@ func (j *Injector) Packet(bytes int, t int64) (ReferencePacket, bool) {
 	}
 	j.n = j.distance()
 	// The next one is n packets away, give or take a quarter.
-	uniform := float64(hashing.Word(uint64(j.config.Injector), j.next)>>11) / (1 << 53)
-	quarter := j.n / 4
+	uniform, quarter := float64(hashing.Word(uint64(j.config.Injector), j.next)>>11)/(1<<53), j.n/4
 	j.left = float64(j.n-quarter+int(uniform*float64(2*quarter+1))) / float64(j.n)
-	j.next++
-	j.last, j.since = t, j.packets
+	j.next, j.last, j.since = j.next+1, t, j.packets
 	return p, true
 }
 

@@ -113,8 +113,7 @@ func (r *Receiver) believe(p *ReferencePacket, received int64) bool {
 }
 
 func (r *Receiver) forget() {
-	r.left.seen, r.earlier.seen, r.leftHere = false, false, false
-	r.account.begun = false
+	r.left.seen, r.earlier.seen, r.leftHere, r.account.begun = false, false, false, false
 	r.class = class{} // what was to be learned from the current period
 	r.link.relax(r.slack)
 }

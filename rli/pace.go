@@ -185,9 +185,4 @@ func (r *Receiver) learnRate(received int64) {
 }
 
 // Rate returns the link's rate in bits per second: Config.Rate or, if that is 0 or wrong, what Auto learned, if any.
-func (r *Receiver) Rate() float64 {
-	if r.perByte == 0 {
-		return 0
-	}
-	return 8e9 / r.perByte
-}
+func (r *Receiver) Rate() float64 { return 8e9 / cmp.Or(r.perByte, math.Inf(1)) }

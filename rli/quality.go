@@ -8,19 +8,19 @@ import (
 
 // quality records how far off estimates of references are, each from its neighbours as if it had not come, on
 // behalf of all packets since the one before. A residual is an error over the predicted one.
-type quality struct {
+type quality struct { // sums:
 	references float64
 	seen       float64 // squares of errors, for each packet
 	told       float64 // squares of predicted errors
-	lean       float64 // errors, for each packet: how far off the mean of all is
-	squares    float64 // of these
+	squares    float64 // of the terms of lean
 	packets    float64 // that references stand for
 	fourths    float64 // squares of those squares
 	twins      float64 // mean squares of the residuals of pairs of one flow
 	common     float64 // their products
 	commonest  float64 // squares of these
 	gone       float64 // references lost while no packet was
-	behind     float64 // ns that packets may have waited for references ahead, beyond estimates
+	lean       float64 // errors, for each packet: how far off the mean of all is
+	behind     float64 // ns that packets may have waited for references ahead, or less for pauses there, beyond estimates
 	late       float64 // ns that they may be off because the sender pauses at references
 	// The largest there were:
 	span  float64 // ns between the shortest delay of a reference and the longest
@@ -30,10 +30,11 @@ type quality struct {
 
 const (
 	qualityFields = 16
-	sumFields     = 13 // of these
+	sumFields     = 13 // the first of them
 	twinsApart    = 3  // references: the estimates of neighbours rest on each other
 )
 
+// list is in the order of the encoding.
 func (q *quality) list() [qualityFields]*float64 {
 	return [...]*float64{&q.references, &q.seen, &q.told, &q.squares, &q.packets, &q.fourths, &q.twins, &q.common,
 		&q.commonest, &q.gone, &q.lean, &q.behind, &q.late, &q.span, &q.slack, &q.held}
@@ -47,9 +48,6 @@ func (q *quality) add(b *quality) {
 
 // stamps returns the variance of a packet's delay that is of stamps.
 func (q *quality) stamps() float64 { return (q.slack*q.slack-tolerance*tolerance)/9 + rounding }
-
-// missed returns the part of references that were lost while no packet was.
-func (q *quality) missed() float64 { return q.gone / max(q.gone+q.references, 1) }
 
 // A trend is a mean of which older values fade.
 type trend struct {
@@ -118,6 +116,7 @@ func (r *Receiver) test(right mark) {
 	off, n := line.at(of.departed)-float64(of.delay), float64(of.packets)
 	predicted := math.Sqrt(r.lineError.mean)
 	r.lineError.add(off * off)
+	r.fourths.add(off * off * off * off)
 	r.bySize.learn(larger*(larger*r.perLineByte()-off), larger*larger, 0)
 	if b := &r.class.probe; b.told {
 		b.told = false

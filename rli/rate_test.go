@@ -48,7 +48,9 @@ func TestRate(t *testing.T) {
 // all the same, and soon if they come while packets are being sent. The negative control does not say so.
 func TestRateOfLateReferences(t *testing.T) {
 	for _, most := range []uint64{1, 200, 5000} {
-		events := late(t, queue.RLIConfig, 3, 40_000, 0.5, func(i int) int64 { return int64(uint64(hashing.Word(1, uint64(i))) % (most + 1)) })
+		events := late(t, queue.RLIConfig, 3, 40_000, 20, 0.5, func(i int) int64 {
+			return int64(uint64(hashing.Word(1, uint64(i))) % (most + 1))
+		})
 		c := config(rli.Auto)
 		c.Rate = 0
 		r := receive(t, c, events)

@@ -106,8 +106,7 @@ func (r *Receiver) Flush() {
 // packets that wait: call Flush first to count those in this interval.
 func (r *Receiver) Reset() {
 	r.flows.reset()
-	r.total, r.counts, r.quality = record{}, Counts{}, quality{}
-	r.stepFirst, r.stepLast = 0, 0
+	r.total, r.counts, r.quality, r.stepFirst, r.stepLast = record{}, Counts{}, quality{}, 0, 0
 }
 
 // Merge adds the flows and counts of b, which saw other flows or another interval, but not packets that wait in b. A

@@ -37,7 +37,7 @@ func drifting(part, more float64) func(events []event) {
 }
 
 // TestRobustBelief: what sizes leave out, and how far off timestamps are, is learned from references, so that Auto works
-// even where Config tells it too little. The negative control is a link that does not send all the time.
+// even where Config tells it too little, or no longer the truth. The negative control is a link that does not always send.
 func TestRobustBelief(t *testing.T) {
 	long(t)
 	for _, test := range []struct {
@@ -58,6 +58,16 @@ func TestRobustBelief(t *testing.T) {
 		{"a drift of 10 ppm the other way", 0, drifting(-1e-5, 0), true},
 		{"a drift of 200 ppm", 0, drifting(2e-4, 0), true},
 		{"a drift from -10 to 10 ppm", 0, drifting(-1e-5, 2e-5), true},
+		{"a rate that halves midway", 0, func(events []event) {
+			mid := events[len(events)/2].time
+			slow := func(at int64) int64 { return at + max(at-mid, 0) }
+			for i := range events {
+				e := &events[i]
+				sent := slow(e.time - e.delay)
+				e.time, e.ref.Sent = slow(e.time), slow(e.ref.Sent)
+				e.delay = e.time - sent
+			}
+		}, true},
 		{"pauses of 1 µs every 10 µs", 0, func(events []event) {
 			for i := range events {
 				events[i].time += events[i].time / 10_000 * 1000

@@ -6,8 +6,7 @@ import "math"
 func (r *Receiver) settle(right *mark, known *point) {
 	waiting, why := r.buffer[:r.waiting], r.doubts
 	n := uint64(len(waiting))
-	full := len(waiting) == r.config.Buffer
-	if right == nil && (full || float64(r.account.told-r.left.told) > 2*r.usual+fewest) { // far more than lately
+	if right == nil && (len(waiting) == r.config.Buffer || float64(r.account.told-r.left.told) > 2*r.usual+fewest) { // far more than lately
 		why |= unfollowed
 	}
 	switch {
@@ -16,7 +15,8 @@ func (r *Receiver) settle(right *mark, known *point) {
 		r.settleBusy(waiting, known)
 		r.record(waiting, why)
 	case r.left.seen || right != nil:
-		if r.lineError.n < fewTests {
+		// Where few references wait, the first may find no queue. A mean square that few errors decide is off by one in √few.
+		if e := r.lineError.mean; !(float64(r.lineError.n)*e*e > acquainted*r.fourths.mean) {
 			why |= untested
 		}
 		r.settleLine(waiting, right)
@@ -37,9 +37,10 @@ func (r *Receiver) settle(right *mark, known *point) {
 	}
 }
 
-// bridging reports whether busy periods are bridged: the link is trusted, and no pauses at references end them.
+// bridging reports whether busy periods are bridged: the link is trusted, and few pauses at references end them, or short
+// ones. Where more than two packets are held up in each, lines are surer.
 func (r *Receiver) bridging() bool {
-	return r.busy && r.link.trusted() && r.held() <= max(mostHeld*r.apart.mean/max(r.number.mean, 1), longestPause*r.beyond.mean)
+	return r.busy && r.link.trusted() && r.held() <= max(2*r.apart.mean/max(r.number.mean, 1), longestPause*r.beyond.mean)
 }
 
 // A line is the delay of a packet of a reference's size by eq. (1), relative to the origin.
@@ -76,14 +77,9 @@ func (r *Receiver) settleLine(waiting []held, right *mark) {
 			error = math.Hypot(error, took)
 		}
 		last = h.time
-		h.delay, h.error = round(l.at(h.time)+longer(h.bytes, own, perByte)), float32(error)
+		h.delay, h.error = round(l.at(h.time)+float64(int(h.bytes)-own)*perByte), float32(error)
 		h.stretch = r.stretch // whatever periods are seen in between
 	}
-}
-
-// longer returns how much longer a packet takes to send than a reference: the last term of eq. (1).
-func longer(bytes int32, reference int, perByte float64) float64 {
-	return float64(int(bytes)-reference) * perByte
 }
 
 // settleBusy estimates waiting times by busy periods, from the beginning or the left reference to the new one
@@ -157,7 +153,7 @@ func (r *Receiver) record(packets []held, why doubts) {
 		total.add(delay)
 		errors += h.error
 		doubted := why != 0 && (h.error > 0 || why != unfollowed)
-		if doubted {
+		if doubted && why != untested { // references tell how far off all packets are
 			doubtful++
 		}
 		flow := &records[h.at]
@@ -173,7 +169,7 @@ func (r *Receiver) record(packets []held, why doubts) {
 		}
 	}
 	total.enter(uint64(len(packets)), r.stretch, errors)
-	total.doubt(why, doubtful)
+	total.doubt(why&^untested, doubtful)
 }
 
 // locate returns the record of a packet if it is not where it should be, or nil if it gets none.

@@ -65,10 +65,11 @@ type tracker struct {
 	beyond, apart      trend            // delays beyond the least, and times between references
 	load, number       trend            // ns that the link sends in between, and packets
 	gaps               estimate.Moments // behind references: see held
-	lineError          trend            // mean square
+	lineError, fourths trend            // mean square, and that of those squares
 	bySize             cell             // of lines' errors: products with, and squares of, differences of sizes
 	origin             int64            // delays are relative to that of a reference
 	link               link
+	away               float64 // ns from the base delay to those of the latest 16 references or so
 	lostBase           float64 // the base delay when trust was lost in stretch lostAt, if not 0,
 	lostTime           int64   // and when it was last known
 	lostAt             uint32

@@ -35,15 +35,15 @@ type trial struct {
 
 // trials returns all of them.
 func trials() (list []trial) {
-	hundredth := everyNth(100)
+	in100 := everyNth(100)
 	for _, u := range []float64{0.2, 0.55, 0.88} {
 		for _, k := range []kind{poisson, onOff, heavyTailed, paced} {
-			list = append(list, trial{name: k.name, setting: setting{kind: k, utilisation: u, injector: hundredth}, often: true,
+			list = append(list, trial{name: k.name, setting: setting{kind: k, utilisation: u, injector: in100}, often: true,
 				sharp: k.slug != poisson.slug && k.slug != paced.slug})
 		}
 	}
 	on := func(name string, k kind, u float64, change func(*experiment.Run, *passage), config func(*rli.Config)) {
-		list = append(list, trial{name: name, setting: setting{kind: k, utilisation: u, injector: hundredth}, change: change, config: config})
+		list = append(list, trial{name: name, setting: setting{kind: k, utilisation: u, injector: in100}, change: change, config: config})
 	}
 	for _, u := range []float64{0.2, 0.55, 0.7, 0.88} {
 		list = append(list, trial{name: "adaptive injection", often: true,
@@ -64,25 +64,23 @@ func trials() (list []trial) {
 	on("a clock is stepped back by as much", heavyTailed, 0.55, stepped(func(p *passage) int64 { return -int64(1.66 * p.all.Mean()) }), nil)
 	on("a clock is stepped from 1970 to 2026", heavyTailed, 0.55, stepped(func(*passage) int64 { return 56 * 31_556_952e9 }), nil)
 	slow := func(name string, bits int64, u float64, change func(*experiment.Run, *passage)) {
-		list = append(list, trial{name: name, setting: setting{kind: poisson, utilisation: u * float64(bits) / rate, injector: hundredth,
+		list = append(list, trial{name: name, setting: setting{kind: poisson, utilisation: u * float64(bits) / rate, injector: in100,
 			link: queue.LinkConfig{Rate: bits}}, change: change, config: func(c *rli.Config) { c.Rate = bits }})
 	}
 	slow("stamps of whole microseconds at 1 Gb/s", 1e9, 0.55, grained)
 	slow("a drift of 50 ppm at 100 Mb/s", 1e8, 0.55, reclocked(func(p *passage, sent int64) int64 { return (sent - p.sent[0]) / 20_000 }))
-	shaped := setting{kind: heavyTailed, utilisation: 0.55, injector: hundredth, link: queue.LinkConfig{Rate: rate, Burst: 20_000}}
+	shaped := setting{kind: heavyTailed, utilisation: 0.55, injector: in100, link: queue.LinkConfig{Rate: rate, Burst: 20_000}}
 	list = append(list, trial{name: "a shaper, told to be a link", setting: shaped})
 	slow("in software, references 5 µs late, at 1 Gb/s", 1e9, 0.55, nil)
 	list[len(list)-1].late = 5e3
-	behind := setting{kind: heavyTailed, utilisation: 0.4, injector: hundredth, link: queue.LinkConfig{Rate: rate}}
+	behind := setting{kind: heavyTailed, utilisation: 0.4, injector: in100, link: queue.LinkConfig{Rate: rate}}
 	list = append(list, trial{name: "link, then jitter of 1 µs", setting: behind, change: jitter(false)},
 		trial{name: "link, then jitter of 1 µs, overtaking", setting: behind, change: jitter(true)},
 		trial{name: "two links, cross traffic at the second", setting: behind, change: secondLink})
 	full := queue.LinkConfig{Rate: rate, Queue: queue.QueueConfig{Packets: 300}}
 	list = append(list,
-		trial{name: "drop-tail of 300, more than it takes", setting: setting{kind: heavyTailed, utilisation: 1.2, injector: hundredth,
-			link: full}},
-		trial{name: "senders four times as fast as the link", often: true,
-			setting: setting{kind: eager, utilisation: 0.55, injector: hundredth}})
+		trial{name: "drop-tail of 300, more than it takes", setting: setting{kind: heavyTailed, utilisation: 1.2, injector: in100, link: full}},
+		trial{name: "senders four times as fast as the link", often: true, setting: setting{kind: eager, utilisation: 0.55, injector: in100}})
 	on("rate not told", heavyTailed, 0.55, nil, func(c *rli.Config) { c.Rate = 0 })
 	on("half the rate told", heavyTailed, 0.55, nil, func(c *rli.Config) { c.Rate /= 2 })
 	on("straight lines", heavyTailed, 0.55, nil, func(c *rli.Config) { c.Method = rli.Linear })

@@ -68,8 +68,8 @@ func (j *joined) add(w *window, x *span, back bool, weight float64) (extra float
 	return extra
 }
 
-// hiding returns the first interval of a span in which a packet may have joined that shows in interval k. A packet on its
-// way hid it until then, and hardly any takes longTail times as long as is usual.
+// hiding returns the first interval in which a packet may have joined that shows in interval k, both counted from the
+// span's first. A packet on its way hid it until then, and hardly any takes longTail times as long as is usual.
 func (a *Areas) hiding(x *span, k int) int {
 	if cut := x.from + 1 + k; cut < len(a.losses.usual) {
 		return max(x.opened, min(k, k-int(longTail*a.losses.usually(cut)/max(a.step, 1))))

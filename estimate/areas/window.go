@@ -33,12 +33,12 @@ type window struct {
 type groupWindow struct {
 	area, received float64 // of exact spans, and of all once they are finished
 	variance       float64 // of the area
-	sent           float64 // received in all spans
+	sent           float64 // packets received in all spans, whatever is known of them: not those that were lost
 
 	exact, cells           float64 // exact spans: packets received, and how many
 	negative, early, there float64 // those with a negative area, packets that came before they were sent, and all that cross cuts
-	stands                 stands
-	by                     float64 // how many times that often it does
+	stands                 stands  // exact spans, as often as they stand for others,
+	by                     float64 // and times so many, to make all that came in those
 	each                   share   // areas of whole cells
 
 	others, other float64 // spans that may have lost packets, and packets received in them

@@ -231,36 +231,6 @@ func (l *link) restart(number uint64, withKey bool) {
 	l.interval = 0
 }
 
-// With a key, nothing that was recorded is followed, however long the true sender is silent.
-func TestRepeatedSessionIsNotFollowed(t *testing.T) {
-	l := keyedLink(t)
-	var recorded [][]byte
-	l.tamper = func(_ uint64, _ session.Frame, data []byte) [][]byte {
-		recorded = append(recorded, bytes.Clone(data))
-		return [][]byte{data}
-	}
-	l.runs(10)
-	l.restart(testSession+1, true)
-	l.runs(10)
-	l.tamper = nil
-	seen := len(l.reports)
-	for _, data := range recorded {
-		l.deliver(data)
-	}
-	for i := range l.reports[seen:] {
-		r := &l.reports[seen+i]
-		if !errors.Is(r.Err, ErrPassed) {
-			t.Errorf("interval %d of session %d: %v", r.Interval, r.Session, r.Err)
-		}
-	}
-	seen = len(l.reports)
-	l.run()
-	if len(l.reports) != seen+1 {
-		t.Fatalf("%d reports on an interval", len(l.reports)-seen)
-	}
-	assertRight(t, &l.reports[seen])
-}
-
 // Parts that strangers make up, a new one each time, take no more memory than an encoding.
 func TestMemoryIsBounded(t *testing.T) {
 	l := plainLink(t)

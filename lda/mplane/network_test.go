@@ -76,21 +76,6 @@ func FuzzReadWeights(f *testing.F) {
 	})
 }
 
-func TestPaths(t *testing.T) {
-	n := new(Network)
-	both(t, n, "a", "b", 1)
-	both(t, n, "b", "d", 1)
-	both(t, n, "a", "c", 0.1)
-	both(t, n, "c", "d", 1.9)
-	both(t, n, "a", "d", 2.1)
-	if diff := cmp.Diff([][]Router{{0, 1, 2}, {0, 3, 2}}, n.Paths(0, 2)); diff != "" {
-		t.Error(diff)
-	}
-	if n.Paths(0, 0) != nil || n.Paths(0, 9) != nil || n.Paths(-1, 0) != nil || n.Name(9) != "" || n.Weight(9, 0)+n.Weight(0, -1) != 0 {
-		t.Error("paths to itself, or what routers have that do not exist")
-	}
-}
-
 // A ladder of n rungs has 2^n equal-cost paths: they are enumerated up to a limit, and quickly.
 func TestPathsAreLimited(t *testing.T) {
 	n := new(Network)
