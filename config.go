@@ -193,12 +193,14 @@ func standsStill(clock interface{ Now() time.Time }) bool {
 
 // A hasher hashes packets with a seed, or with SipHash if that is not nil. Flows are hashed with the seed.
 type hasher struct {
-	seed uint64
-	sip  *hashing.SipHash
+	seed  uint64
+	words hashing.Identifier
+	sip   *hashing.SipHash
 }
 
-func (c Config) hasher() *hasher {
-	h := &hasher{seed: binary.BigEndian.Uint64(c.derive("packets"))}
+func (c Config) hasher() (h hasher) {
+	h.seed = binary.BigEndian.Uint64(c.derive("packets"))
+	h.words = *hashing.NewIdentifier(h.seed, hashing.LinkRaw, hashing.Tunnels{})
 	if c.SipHash {
 		s := hashing.SipHashFromKey([16]byte(c.derive("siphash")))
 		h.sip = &s
@@ -211,6 +213,9 @@ func (h *hasher) packet(id []byte) hashing.Packet {
 	if h.sip != nil {
 		return h.sip.Packet(id)
 	}
+	if len(id) == 8 { // Digest is the same, but later
+		return h.words.Word(binary.LittleEndian.Uint64(id))
+	}
 	return hashing.Digest(h.seed, id)
 }
 
@@ -219,7 +224,7 @@ func (h *hasher) number(id uint64) hashing.Packet {
 	if h.sip != nil {
 		return hashing.Packet(h.sip.Word(id))
 	}
-	return hashing.Word(h.seed, id)
+	return h.words.Word(id)
 }
 
 // identity is what records reveal of the secret that packets are hashed with.

@@ -15,7 +15,7 @@ import (
 )
 
 // A Direction is one way through a [Point]. Its methods say that a packet or a message passed the point that
-// way. They are safe for concurrent use, allocate nothing, and cost 15 to 18 ns besides reading the clock
+// way. They are safe for concurrent use, allocate nothing, and cost 14 to 16 ns besides reading the clock
 // (BenchmarkPassed). They never wait for readers of the point. Call them before the message leaves, and after
 // it has arrived. Only the Directions of a Point work; the zero value panics.
 //
@@ -25,19 +25,17 @@ import (
 // id, a topic with partition and offset, a sequence number together with the name of what it counts. []byte(s)
 // of a string costs nothing here. Ids need not be random; they are hashed with the key.
 //
-//   - A message that is sent again is another passage: give it another id (id
-//     and attempt), or report it once. Two passages of one id at one point and
-//     one at the other look like a loss.
-//   - Nothing distinguishes two messages that share an id. Their delays still
-//     add up right if none of them is lost, but it is not known which of them are on
-//     their way when a report ends. If some are lost, intervals are wide.
+//   - A message that is sent again is another passage: give it another id (id and attempt), or report it once.
+//     Two passages of one id at one point and one at the other look like a loss.
+//   - Nothing distinguishes two messages that share an id. Their delays still add up right if none of them is lost,
+//     but it is not known which are on their way when a report ends. If some are lost, intervals are wide.
 //   - An id that is rewritten on the way is a loss at the first point and an extra packet at the second.
 //   - The two directions are separate: a response may carry the id of its request.
 type Direction struct {
 	named
 	config *Config
 	clock  *timeline
-	hash   *hasher
+	hash   hasher
 	shards []*shard
 	next   atomic.Uint32 // counts logs, to spread them over the shards
 	pool   sync.Pool     // of *handle
@@ -101,9 +99,8 @@ func (d *Direction) Record(flow hashing.Flow, at time.Time, packets ...hashing.P
 	d.pool.Put(h)
 }
 
-// Atomic additions to shared cells cost 50 ns each once two processors want the same cache line. So a packet
-// first goes into a log; a processor usually finds its own in a sync.Pool. Every logSize packets are folded
-// together into one of a few shards that each have a lock.
+// Atomic additions to shared cells cost 50 ns each once two processors want the same cache line. So a packet first goes into
+// a log; a processor usually finds its own in a sync.Pool. Each logSize packets are folded into one of a few locked shards.
 const logSize = 128
 
 // An entry is one packet that passed.
@@ -127,8 +124,7 @@ type log struct {
 func (l *log) next() *entry { return &l.entries[l.n.Load()%logSize] }
 
 func (l *log) append() {
-	n := l.n.Load() + 1
-	if l.n.Store(n); n == logSize {
+	if l.n.Add(1) == logSize {
 		l.flush()
 	}
 }
@@ -149,8 +145,7 @@ func (l *log) fold(ended int64, total **tally) {
 	l.folded = n
 }
 
-// A handle is what a pool holds of a log. The pool may drop it, as the garbage
-// collector sees fit; the log, which the shard holds too, is then used again.
+// A handle is what a pool holds of a log. When the pool drops it, the log, which the shard holds too, is used again.
 type handle struct{ log *log }
 
 // A shard holds what came from some of the logs, cut by cut.
@@ -217,8 +212,7 @@ func (s *shard) add(entries []entry, ended int64, total **tally) {
 	}
 }
 
-// rotate ends a cut and those before, and returns a tally with what passed in them
-// added, nil if there is none, and how many packets came of cuts that were taken.
+// rotate ends a cut and those before. It returns a tally with what passed in them added, or nil, and how many packets came late.
 func (s *shard) rotate(cut int64, total *tally) (_ *tally, late uint32) {
 	s.mu.Lock()
 	for _, l := range s.logs {

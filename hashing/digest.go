@@ -55,14 +55,12 @@ func Digest(seed uint64, b []byte) Packet {
 	// a factor of zero would swallow the other one, and nobody can aim at it without the seed.
 	x, y := split(seed, key1+2*uint64(n))
 	if n > 16 {
-		// Two chains, so that a processor can run two multiplications at once.
-		// The last 16 bytes may overlap the blocks before: no remainder is left.
+		// Two chains: a processor runs two multiplications at once. The last 16 bytes may overlap the blocks before.
 		tail := (*[16]byte)(b[n-16:])
 		s := x
 		x = mix(le.Uint64(b[:8])^s, le.Uint64(b[8:16])^y)
 		if n > 32 {
-			// The rotation keeps equal blocks from making equal chains,
-			// which the product below could not tell apart.
+			// The rotation keeps equal blocks from making equal chains, which the product below could not tell apart.
 			y = mix(le.Uint64(b[16:24])^s, le.Uint64(b[24:32])^bits.RotateLeft64(y, 32))
 			if n > 48 { // the registers that the loop needs would delay shorter headers
 				for rest := b; len(rest) > 48; rest = rest[16:] {
@@ -88,8 +86,7 @@ func Digest(seed uint64, b []byte) Packet {
 	return short(first, last, x, y)
 }
 
-// short absorbs two words. The rotation keeps one word given twice from
-// entering a symmetric product, which would map two inputs to one value.
+// short absorbs two words. The rotation keeps one word given twice out of a symmetric product, which would map two inputs to one.
 func short(first, last, x, y uint64) Packet {
 	return finish(first^x, bits.RotateLeft64(last^y, 32))
 }

@@ -136,8 +136,9 @@ func TestDigestOfWord(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	for range 1000 {
 		seed, x := root2^rng.Uint64()<<rng.IntN(64), rng.Uint64()
-		if got, want := hashing.Word(seed, x), hashing.Digest(seed, binary.LittleEndian.AppendUint64(nil, x)); got != want {
-			t.Fatalf("Word(%#x, %#x) = %#x, Digest of its bytes %#x", seed, x, uint64(got), uint64(want))
+		got, want := hashing.Word(seed, x), hashing.Digest(seed, binary.LittleEndian.AppendUint64(nil, x))
+		if again := hashing.NewIdentifier(seed, hashing.LinkRaw, hashing.Tunnels{}).Word(x); got != want || again != want {
+			t.Fatalf("Word(%#x, %#x) = %#x, by an Identifier %#x, Digest of its bytes %#x", seed, x, uint64(got), uint64(again), uint64(want))
 		}
 	}
 }

@@ -12,19 +12,22 @@ type Identifier struct {
 	link    LinkType
 	tunnels Tunnels
 
-	// What split makes of the seed for a digest and for a flow; a digest rotates the second key for the destination.
-	x, y, turned, flowX, flowY uint64
+	// What split makes of the seed for a digest, a flow and a word; a digest rotates the second key for the destination.
+	x, y, turned, flowX, flowY, wordX, wordY uint64
 }
 
-// NewIdentifier returns an Identifier of frames that begin with link: the digest of [Frame.Digest] and the flow of
-// [Tuple.Flow] under seed, as parsed by [Frame.ParseWith].
+// NewIdentifier returns an Identifier of frames that begin with link, by [Frame.ParseWith], [Frame.Digest] and [Tuple.Flow].
 func NewIdentifier(seed uint64, link LinkType, tunnels Tunnels) *Identifier {
 	d := &Identifier{seed: seed, link: link, tunnels: tunnels}
 	d.x, d.y = split(seed, key1+2*invariantSize)
 	d.turned = bits.RotateLeft64(d.y, 32)
 	d.flowX, d.flowY = split(seed, key3)
+	d.wordX, d.wordY = split(seed, key1+2*8)
 	return d
 }
+
+// Word is the digest of function Word under the seed, with one product less to wait for.
+func (d *Identifier) Word(x uint64) Packet { return short(x, x, d.wordX, d.wordY) }
 
 // Frames identifies a burst of frames and returns how many of them carry IP. It stores their identities, in order, in the
 // first elements of packets and flows, and which frames they are of in those of at. These must be as long as frames, but

@@ -112,7 +112,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3725, 3904},
+	".":              {3724, 3908},
 	"estimate":       {875, 1169},
 	"estimate/areas": {3362, 980},
 	"estimate/joint": {1412, 946},
@@ -126,11 +126,11 @@ var sizes = map[string][2]int{
 	"lds":            {2859, 3664},
 	"colate":         {4282, 3611},
 	"rli":            {2848, 2803},
-	"hashing":        {1556, 2274},
+	"hashing":        {1556, 2275},
 	"queue":          {1993, 2090},
 	"internal":       {1048, 2320},
 	"examples":       {5537, 4363},
-	"bench":          {7683, 3205},
+	"bench":          {7684, 3205},
 }
 
 // TestSizes holds each part to its size: whoever adds takes out.
