@@ -93,7 +93,7 @@ func BenchmarkCOLATEUpdate(b *testing.B) {
 	r := must(colate.New(colate.DefaultConfig))
 	const gap = 14_000 // ns between packets, of 70,000 a second
 	b.Run("455334-counters-default-3.5MiB", func(b *testing.B) {
-		speed.Compare(b, speed.StreamLength, 5, func(from, to int) {
+		speed.Compare(b, speed.StreamLength, 4.8, func(from, to int) {
 			t, packets := int64(from), packets[from:to]
 			for i, f := range flows[from:to] {
 				now := (t + int64(i)) * gap

@@ -61,11 +61,11 @@ func BenchmarkFrame(b *testing.B) {
 		}{
 			{"parse", s.parse, 0, 0},
 			{"parse+digest", s.digest, 14, 32},
-			{"parse+digest+flow", s.flow, 18.5, 0},
+			{"parse+digest+flow", s.flow, 18, 0},
 			{"stored+digest", s.stored(false), 0, 0},
 			{"stored+digest+flow", s.stored(true), 0, 0},
-			{"batch", s.bursts(nil, nil), 12.5, 0},
-			{"batch+flow", s.bursts(make([]hashing.Flow, burst), nil), 15.5, 0},
+			{"batch", s.bursts(nil, nil), 12, 0},
+			{"batch+flow", s.bursts(make([]hashing.Flow, burst), nil), 15, 0},
 			{"batch+cells", s.bursts(nil, must(lda.New(twoBanks))), 0, 0},
 		} {
 			bar := path.bar
