@@ -45,8 +45,7 @@ func (c *clocks) sample(direction int, sent, received uint64, cut int64) {
 	c.messages.add(&c.config, direction, sent, received, (cut+1)*int64(c.config.Cut))
 }
 
-// An exchange is when a request was sent and its reply came, by the second point's
-// clock, and when it was answered, by the first one's.
+// An exchange is when a request was sent and its reply came, by the second point's clock, and when it was answered, by the first one's.
 type exchange struct {
 	sent, answered, came int64
 	of                   sessions
@@ -124,8 +123,7 @@ func (p *passage) add(down *tally, from, to int64) {
 	}
 }
 
-// apply corrects a report by what is known of the clocks, and says what that is. A constant was added to the
-// delays of each way.
+// apply corrects a report by what is known of the clocks, and says what that is. A constant was added to the delays of each way.
 func (c *clocks) apply(r *Report, ways [2]*way, of sessions, came [2]passage) {
 	from, to, middle := r.Start.UnixNano(), r.Start.UnixNano()+int64(r.Length), float64(r.Length)/2
 	c.messages.read(&c.config, from, to, 1)

@@ -106,10 +106,9 @@ type Config struct {
 	// Flows is how many flows to tell apart in a report, up to 2^20, or 0 for none.
 	Flows int
 
-	// History is the number of bytes of cuts to keep for followers that come late, and of records of a point
-	// that wait for the other's: up to 1 GiB, or 0 for 4 MiB. What all followers of the last five minutes have
-	// fetched is not kept. It must hold the cuts of a second: with default Cells each takes 0.8 KiB, 4.4 KiB
-	// with 500 packets and 36 KiB with 50,000 (TestCutsAreSmall).
+	// History is the number of bytes of cuts to keep for followers that come late, and of records of a point that wait for the other's:
+	// up to 1 GiB, or 0 for 4 MiB. What all followers of the last five minutes have fetched is not kept. It must hold the cuts of a
+	// second: with default Cells each takes 0.8 KiB, 4.4 KiB with 500 packets and 36 KiB with 50,000 (TestCutsAreSmall).
 	History int
 }
 

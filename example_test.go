@@ -91,9 +91,8 @@ func Example_httpServices() {
 	// Output: requests and responses are measured
 }
 
-// A software switch asks for its slowest flows. Frames are identified by the
-// bytes that stay the same on the way, and flows by their 5-tuple; what is read
-// from a ring together passes together.
+// A software switch asks for its slowest flows. Frames are identified by the bytes that stay the same on the way, and flows by their
+// 5-tuple; what is read from a ring together passes together.
 func Example_softwareSwitch() {
 	config := fast
 	config.Flows = 1000
@@ -143,9 +142,8 @@ func forwardFrames(in, out func([]byte)) {
 	}
 }
 
-// Sizes follow from what is expected and what is to be known of it: every
-// package that has sizes has a Demand, and a Plan that answers with a Config and
-// what to expect of it.
+// Sizes follow from what is expected and what is to be known of it: every package that has sizes has a Demand, and a Plan that answers
+// with a Config and what to expect of it.
 func Example_sizes() {
 	// All packets' mean with a standard error of 0.5 %, at up to 1 % loss.
 	all, err := lda.Plan(lda.Demand{Packets: 1e6, Loss: 0.01, MeanError: 0.005, Variation: 1})

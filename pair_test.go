@@ -18,8 +18,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A pair that is neither point reports as a follower does: in order, once, and by the second point's clock,
-// even if records come twice.
+// A pair that is neither point reports as a follower does: in order, once, and by the second point's clock, even if records come twice.
 func TestPair(t *testing.T) {
 	onLink(t, Config{Key: testKey}, -40*time.Second, func(t *testing.T, l *link) {
 		l.send(time.Millisecond, both(1), both(2))

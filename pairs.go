@@ -284,8 +284,7 @@ func (m *meeting) admit(s *source) {
 	s.part, s.through, head.fresh = true, head.after, false
 }
 
-// join lets shards take part that do not yet, where a pair begins. The others
-// wait for one whose records only come later than theirs.
+// join lets shards take part that do not yet, where a pair begins. The others wait for one whose records only come later than theirs.
 func (m *meeting) join() {
 	m.each(func(s *source) {
 		if s.part {

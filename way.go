@@ -46,6 +46,8 @@ type way struct {
 	samples estimate.Empirical // of the latest report, as measured
 	unlike  unlike
 	ledger
+	lacks uint64 // packets lost or extra since flows were first told apart,
+	whole bool   // or none, nor any on its way before: at the latest rate, each would have been alone in its cell by now
 
 	// Packets that were alone in a cell: the latest sent one of each cell.
 	sent  []single   // nil if clocks agree
@@ -109,10 +111,9 @@ type placing struct {
 	least int64 // delay, with what was added, when it ended
 }
 
-// place decides, when a report begins, whether receptions wait. What one point has received by a cut, the other
-// has sent by its cut of that number, unless that ends earlier by more than packets take. Then receptions count
-// in the next cut, as if they had taken that much longer. The least delay tells, by stamps that are numbered
-// like the cuts; until one is known, the clocks do.
+// place decides, when a report begins, whether receptions wait. What one point has received by a cut, the other has sent by its cut of
+// that number, unless that ends earlier by more than packets take. Then receptions count in the next cut, as if they had taken that
+// much longer. The least delay tells, by stamps that are numbered like the cuts; until one is known, the clocks do.
 func (w *way) place(p *pair) {
 	lag, sooner := p.lag, p.apart-p.lag
 	if w.direction == forth {
@@ -175,7 +176,7 @@ func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint6
 		w.since, w.end = start, start // nothing passed before
 	}
 	if w.config.Flows > 0 && w.flows == nil {
-		w.flows = flows.New(w.config.Flows, w.config.Cut, w.end, begins)
+		w.flows, w.lacks = flows.New(w.config.Flows, w.config.Cut, w.end, begins), 0
 	}
 	before := w.late
 	w.late, w.cuts, w.through = nil, p.through-p.after, p.through
@@ -230,8 +231,7 @@ func (w *way) finish() {
 	}
 }
 
-// incomplete reports whether receptions of the oldest report, which may be the last, wait for a pair, or
-// some may be on their way.
+// incomplete reports whether receptions of the oldest report, which may be the last, wait for a pair, or some may be on their way.
 func (w *way) incomplete(last bool) bool {
 	return w.ending && last || w.total != nil && w.total.Settling() < unsettled && !w.total.Settled()
 }
@@ -275,7 +275,7 @@ func (w *way) tell(m *meeting, from, to int64, fresh, last bool) Traffic {
 		if d.Mean != 0 {
 			scatter = max(1, (d.StdDev/d.Mean)*(d.StdDev/d.Mean))
 		}
-		d.Flows, d.UnknownFlows = w.flows.Report(scatter)
+		d.Flows, d.UnknownFlows = w.flows.Report(scatter, w.whole)
 	}
 	if d.Lost == 0 {
 		w.missing = w.missing[max(0, len(w.missing)-mostMissing):] // they may never be told
@@ -308,6 +308,9 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Traffic {
 	due, length := w.given+float64(w.out), float64(max(to-from, 1))*float64(w.config.Cut)
 	anew := fresh || from < w.anew+w.joins()
 	back := w.account(&d, &r, anew, length)
+	w.lacks += r.Lost + r.Extra
+	w.whole = w.lacks == 0 && w.total.Settled() && w.total.Before() == 0 &&
+		float64(r.Received)*w.patience() < length*float64(w.config.Cells.Banks[0].Rows)
 	w.samples = w.total.Samples()
 	if d.Err = w.why(&d, &r, due, fresh, from < w.anew); d.Err == nil {
 		w.distribute(&d, back)
@@ -386,12 +389,11 @@ func (w *way) why(d *Traffic, r *lda.Result, due float64, fresh, until bool) err
 	return d.Err
 }
 
-// account fills in how many packets were lost, and how many are extra: those that cells show, and, before cells
-// show it, those that were taken for lost if more have come than were on their way. Where the sender just recorded
-// them late, as many more count as lost when it has. When a session begins neither is known; what seemed lost then
-// is not extra if it comes. Extra packets may belong to an earlier report, and wait for one that has room, so that
-// counts add up. Cells that always have packets on their way show late what was sent before the session: as many as
-// the rate and the mean suggest are not extra.
+// account fills in how many packets were lost, and how many are extra: those that cells show, and, before cells show it, those that
+// were taken for lost if more have come than were on their way. Where the sender just recorded them late, as many more count as lost
+// when it has. When a session begins neither is known; what seemed lost then is not extra if it comes. Extra packets may belong to an
+// earlier report, and wait for one that has room, so that counts add up. Cells that always have packets on their way show late what was
+// sent before the session: as many as the rate and the mean suggest are not extra.
 func (w *way) account(d *Traffic, r *lda.Result, fresh bool, length float64) (came int) {
 	seen := int64(r.Extra)
 	more := int64(r.Lost+r.Received+r.Outstanding) - int64(r.Sent) - w.out - seen
@@ -426,9 +428,8 @@ func (w *way) account(d *Traffic, r *lda.Result, fresh bool, length float64) (ca
 	return came
 }
 
-// toldBegun reports whether the losses of a report are known in which a session begins: none seems lost that is on its
-// way, that came before the receiver's cuts began, or was counted late, and hardly a packet on its way then came to a
-// cell that lost one.
+// toldBegun reports whether the losses of a report are known in which a session begins: none seems lost that is on its way, that came
+// before the receiver's cuts began, or was counted late, and hardly a packet on its way then came to a cell that lost one.
 func (w *way) toldBegun(r *lda.Result) bool {
 	inTime := len(w.tardy) == 0 && (w.config.ClocksAgree || w.fastest.known && w.fastest.key >= 0)
 	return inTime && w.total.Settled() && float64(w.joined)*float64(max(r.Lost, 1)) < float64(w.config.Cells.Banks[0].Rows)

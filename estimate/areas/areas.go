@@ -150,6 +150,9 @@ func (a *Areas) Begin(start int64) {
 // UnderWay says that packets were on their way at the beginning.
 func (a *Areas) UnderWay() { a.underWay = true }
 
+// Empty says that none was after all: it would be known by now.
+func (a *Areas) Empty() { a.underWay = false }
+
 // Before returns how many nanoseconds after the beginning packets still arrived that were on their way then, as
 // far as can be seen: 0 as long as no delay has been seen.
 func (a *Areas) Before() float64 {

@@ -209,7 +209,7 @@ func (a *Areas) fill(c *areaCell, at int, closed bool, now uint64) {
 		x.late, x.owed, x.exact = -x.lost, -float64(x.lost)*float64(a.ends[x.from]-c.moved), true
 		x.level = now
 	}
-	x.young = !x.exact && (x.from == 0 && c.young || x.from > 0 && a.early(x.from))
+	x.young = a.underWay && !x.exact && (x.from == 0 && c.young || x.from > 0 && a.early(x.from))
 	x.unknown = x.young
 	x.area, x.in, x.out, x.after = resize(x.area, n), resize(x.in, n), resize(x.out, n), resize(x.after, n)
 	x.on, x.most, x.levels = resize(x.on, n), resize(x.most, n), resize(x.levels, n)

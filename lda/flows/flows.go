@@ -35,8 +35,7 @@ type Delay struct {
 	Sent, Received, Lost uint64
 }
 
-// A Meter measures the delays of each flow by the areas of its cells, which no other flow has. It is for one
-// goroutine at a time.
+// A Meter measures the delays of each flow by the areas of its cells, which no other flow has. It is for one goroutine at a time.
 type Meter struct {
 	areas   *areas.Areas
 	length  float64 // of a cut, ns
@@ -131,17 +130,20 @@ func (m *Meter) enter(id hashing.Flow) *flow {
 	return f
 }
 
-// Report tells the oldest report that ended: the flows of which packets came and whose mean is known to within
-// itself, slowest first, and how many more there were. Scatter is the variance of delays by the square of their
-// mean, of all packets or of exponential ones if that is more.
-func (m *Meter) Report(scatter float64) (known []Delay, unknown int) {
+// Report tells the oldest report that ended: the flows of which packets came and whose mean is known to within itself,
+// slowest first, and how many more there were. Scatter is the variance of delays by the square of their mean, of all packets
+// or of exponential ones if that is more. Whole says that of all packets none was under way at the beginning or lost since.
+func (m *Meter) Report(scatter float64, whole bool) (known []Delay, unknown int) {
+	if whole {
+		m.areas.Empty()
+	}
 	to := m.ends[0]
 	m.ends = append(m.ends[:0], m.ends[1:]...)
 	all, _ := m.areas.Transit(m.from, to, nil) // learns what was lost
 	lost, _, _ := m.areas.Losses(to)
 	m.areas.Spans(m.from, to, func(s areas.Span) {
 		if f := m.numbers[s.Cell/cells]; f != nil { // or it passed so long ago that it is forgotten
-			f.told.add(&s, lost > 0)
+			f.told.add(&s, lost > 0, whole)
 		}
 	})
 	m.areas.Settle(to)
@@ -167,7 +169,7 @@ func (m *Meter) Report(scatter float64) (known []Delay, unknown int) {
 
 // add adds a span, where some flows lose packets or none does. Delays of packets received are the time that
 // passed in the report, and the ages when it began of those on their way then, less the ages when it ended.
-func (t *total) add(s *areas.Span, losses bool) {
+func (t *total) add(s *areas.Span, losses, whole bool) {
 	t.sent += uint64(s.Sent)
 	t.received += uint64(s.Received)
 	n, a, b := float64(s.Received), &s.Began, &s.Ended
@@ -175,7 +177,7 @@ func (t *total) add(s *areas.Span, losses bool) {
 		t.unknown.add(n, 0, math.Inf(1), s.Usual)
 		return
 	}
-	exact := !s.Open && s.Variance == 0 && s.Aged == 0
+	exact := whole || !s.Open && s.Variance == 0 && s.Aged == 0
 	if exact {
 		t.exact.add(n, s.Area, 0, s.Usual)
 		t.sure.add(s)

@@ -17,8 +17,7 @@ type entry struct {
 	time   int64
 }
 
-// A packet that comes after it has counted as lost is on its way all that time; one
-// that was never sent has no delay.
+// A packet that comes after it has counted as lost is on its way all that time; one that was never sent has no delay.
 func TestFlowWithLatePackets(t *testing.T) {
 	const length = int64(1e8)
 	w := New(10, time.Duration(length), 0, false)
@@ -44,7 +43,7 @@ func TestFlowWithLatePackets(t *testing.T) {
 		w.Add(up, down, (cut+1)*length)
 	}
 	w.End()
-	known, unknown := w.Report(1)
+	known, unknown := w.Report(1, false)
 	if len(known) != 1 || unknown != 1 {
 		t.Fatalf("%+v known, %d not", known, unknown)
 	}
@@ -54,9 +53,8 @@ func TestFlowWithLatePackets(t *testing.T) {
 	}
 }
 
-// traceFlows sends packets of flows at random, each flow with delays of its own, and passes to visit what each
-// report says of a flow and the true mean delay of the packets received. Reports wait until it is known what
-// was lost.
+// traceFlows sends packets of flows at random, each flow with delays of its own, and passes to visit what each report says of a flow
+// and the true mean delay of the packets received. Reports wait until it is known what was lost.
 func traceFlows(seed uint64, number int, gap func(r *rand.Rand, at float64) float64, loss, copies, scatter float64,
 	delay func(r *rand.Rand, flow int, at float64) float64,
 	visit func(d Delay, mean float64)) {
@@ -90,7 +88,7 @@ func traceFlows(seed uint64, number int, gap func(r *rand.Rand, at float64) floa
 			w.End()
 		}
 		for ; len(w.ends) > 3 || len(w.ends) > 0 && w.areas.Cuts()-w.ends[0] >= w.areas.Settling(90); report++ {
-			known, _ := w.Report(scatter)
+			known, _ := w.Report(scatter, false)
 			for _, d := range known {
 				visit(d, means[report][d.Flow].Mean())
 			}
@@ -114,11 +112,10 @@ func spells(apart, begin, on, each float64) func(*rand.Rand, float64) float64 {
 	}
 }
 
-// Intervals hold the mean of the packets received in the report, and are a few times as wide as the error: with
-// and without losses, of sparse flows and of those that always have packets on their way, where a few packets
-// are far slower, and where copies come and delays are long for a while. Hardly any misses where bursts leave a
-// few packets on their way when a report ends, and where traffic begins shortly before that, so that in some
-// reports nothing tells what was lost. A tenth as wide, they would miss.
+// Intervals hold the mean of the packets received in the report, and are a few times as wide as the error: with and without losses, of
+// sparse flows and of those that always have packets on their way, where a few packets are far slower, and where copies come and delays
+// are long for a while. Hardly any misses where bursts leave a few packets on their way when a report ends, and where traffic begins
+// shortly before that, so that in some reports nothing tells what was lost. A tenth as wide, they would miss.
 func TestFlowIntervals(t *testing.T) {
 	type delays = func(r *rand.Rand, flow int, at float64) float64
 	random := func(each, all, part float64) delays {

@@ -15,9 +15,8 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// A Table has the packets of flows at a point, each flow in cells of its own. Where there are more flows than it
-// has room for, it keeps those whose places are within a limit: nearly the same ones at both points. It is for one
-// goroutine at a time.
+// A Table has the packets of flows at a point, each flow in cells of its own. Where there are more flows than it has room for, it keeps
+// those whose places are within a limit: nearly the same ones at both points. It is for one goroutine at a time.
 type Table struct {
 	rows  map[hashing.Flow]*row
 	most  int
