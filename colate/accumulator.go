@@ -15,15 +15,12 @@ const absentFlows = 199
 
 // An accumulator follows some flows through the epochs of two points. Its size does not depend on the number of epochs.
 type accumulator struct {
-	comparison
-	flows []joint.FlowRecord
-	at    []uint32 // counters: PerFlow for each flow, then those of absent flows
-	order []uint32 // cells, by counter
-
-	tallies   []tally   // of the flows, then of absent flows
-	filled    []float64 // packets in the flows' cells
-	reference float64   // a delay subtracted from those of all packets
-	begun     bool
+	comparison // of PerFlow counters for each flow, then for each absent flow
+	flows      []joint.FlowRecord
+	tallies    []tally   // of the flows, then of absent flows
+	filled     []float64 // packets in the flows' cells
+	reference  float64   // a delay subtracted from those of all packets
+	begun      bool
 
 	// Of the current table.
 	cells  []flowCell // of one flow, those that are used
@@ -72,8 +69,10 @@ func newAccumulator(c Config, flows []joint.FlowRecord) (*accumulator, error) {
 	}
 	m, all := c.PerFlow, len(flows)+absentFlows
 	a := &accumulator{
-		comparison: comparison{config: c.comparable(), table: newCellTable(c, all*m, room)},
-		flows:      slices.Clone(flows), at: make([]uint32, all*m), order: make([]uint32, all*m),
+		comparison: comparison{
+			config: c.comparable(), at: make([]uint32, all*m), order: make([]uint32, all*m), table: newCellTable(c, all*m, room),
+		},
+		flows:   slices.Clone(flows),
 		tallies: make([]tally, all), filled: make([]float64, len(flows)*m), cells: make([]flowCell, m), totals: make([]float64, m),
 	}
 	a.samples, a.flush = &sampling{config: &a.config}, a.tell

@@ -46,11 +46,21 @@ func newCellTable(c Config, cells, size int) *cellTable {
 	return &cellTable{config: c, size: size, longest: math.Inf(1), changes: make([]uint64, cells*size), counts: make([]uint32, cells*size)}
 }
 
-// put sets the contents of cell i in the epoch after the last.
-func (t *cellTable) put(i int, up, down uint64) {
+// begin empties the epoch after the last, and put adds a word of the first or second point to cell i in it.
+func (t *cellTable) begin() {
+	for at := t.epochs; at < len(t.counts); at += t.size {
+		t.changes[at], t.counts[at] = 0, 0
+	}
+}
+
+func (t *cellTable) put(i, point int, word uint64) {
 	at := i*t.size + t.epochs
-	t.changes[at] = down - up
-	t.counts[at] = uint32(down & (1<<t.config.CountBits - 1))
+	if point == 0 {
+		t.changes[at] -= word
+		return
+	}
+	t.changes[at] += word
+	t.counts[at] = (t.counts[at] + uint32(word)) & (1<<t.config.CountBits - 1)
 }
 
 // end finishes an epoch, in the window or not. An epoch that does not count helps to settle others. If the
@@ -258,7 +268,9 @@ func largestSum(c *Config) float64 { return math.Ldexp(c.unit(), int(c.sumBits()
 
 // A comparison is what two points say epoch by epoch, of some counters in a table, and of samples.
 type comparison struct {
-	config  Config // without the fields in which points may differ
+	config  Config   // without the fields in which points may differ
+	at      []uint32 // the counters
+	order   []uint32 // cells, by counter
 	table   *cellTable
 	flush   func() // takes the table's epochs that count
 	samples *sampling
@@ -268,10 +280,12 @@ type comparison struct {
 	unread  int // pairs that could not be read
 }
 
-// add adds a pair of epochs, whose counters at these places the table has. Add them in order of time.
-func (c *comparison) add(at []uint32, up, down *Recorder, s span) {
-	for i, k := range at {
-		c.table.put(i, up.words[k], down.words[k])
+// add adds a pair of epochs. Add them in order of time.
+func (c *comparison) add(up, down *Recorder, s span) {
+	c.table.begin()
+	for i, k := range c.at {
+		c.table.put(i, 0, up.words[k])
+		c.table.put(i, 1, down.words[k])
 	}
 	c.samples.put(up.samples, false, true)
 	c.samples.put(down.samples, true, true)
@@ -310,7 +324,7 @@ func pair(up, down *Recorder) (*Recorder, *Recorder, span, error) {
 	up, down = alike(up, down)
 	a, b := span{up.start, up.start + up.config.Period}, span{down.start, down.start + down.config.Period}
 	switch {
-	case !up.config.like(&down.config):
+	case !up.config.like(down.config):
 		return nil, nil, a, fmt.Errorf("colate: %w: epochs of %+v and %+v", estimate.ErrMismatch, up.config, down.config)
 	case up.packets == 0:
 		a = b

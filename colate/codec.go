@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"math/bits"
 	"slices"
 
@@ -108,7 +109,7 @@ func (r *Recorder) UnmarshalBinary(data []byte) error {
 	}
 	var decoded *Recorder
 	if err == nil {
-		decoded, err = h.decode(&blockReader{part: func(from, to int64) ([]byte, error) { return data[from:to], nil }})
+		decoded, err = h.decode(&blockReader{file: bytes.NewReader(data)})
 	}
 	if err != nil {
 		return fmt.Errorf("colate: %w", err)
@@ -123,9 +124,22 @@ func (r *Recorder) UnmarshalBinary(data []byte) error {
 
 // A blockReader reads the blocks of an encoded epoch, into room that it keeps.
 type blockReader struct {
-	part func(from, to int64) ([]byte, error) // of the epoch, valid until the next call
-	rows []row
-	bits []byte
+	file  io.ReaderAt
+	from  int64 // where the epoch begins in it
+	bytes int64 // read so far
+	data  []byte
+	rows  []row
+}
+
+// rowRoom is how many bytes behind a block invalid data may make a row end.
+const rowRoom = 32
+
+// part returns a part of the epoch, with room for a row behind it, valid until the next call.
+func (b *blockReader) part(from, to int64) ([]byte, error) {
+	n := int(to - from)
+	b.data = slices.Grow(b.data[:0], n+rowRoom)[:n]
+	b.bytes += to - from
+	return b.data, readFull(b.file, b.data, b.from+from)
 }
 
 // decode decodes what is behind the head.
@@ -355,9 +369,7 @@ func (b *blockCodec) read(to *blockReader, data []byte, least, most int) error {
 	if n < least || n > most || n > limit { // a row has a bit
 		return fmt.Errorf("%w: %d rows in %d bytes, want %d to %d", estimate.ErrEncoding, n, len(data), least, most)
 	}
-	const longest = 32 // a row may end so many bytes behind invalid data
-	to.bits = append(append(to.bits[:0], data[blockHead:end]...), make([]byte, longest)...)
-	r := bitReader{data: to.bits}
+	r := bitReader{data: data[blockHead : len(data)+rowRoom]}
 	ok := k <= b.numberBits && base <= 64
 	to.rows = slices.Grow(to.rows[:0], n)
 	for ; ok && n > 0; n-- {

@@ -121,12 +121,9 @@ func (c Config) comparable() Config {
 }
 
 // like reports whether epochs of both can be compared, once folded alike.
-func (c *Config) like(d *Config) bool { return c.comparable().unfolded() == d.comparable().unfolded() }
-
-// unfolded returns the Config that the recorder was made with.
-func (c Config) unfolded() Config {
-	c.fold = 0
-	return c
+func (c Config) like(d Config) bool {
+	c.fold = d.fold
+	return c.comparable() == d.comparable()
 }
 
 // counters returns how many counters there are when they are folded.
@@ -137,5 +134,5 @@ func (c *Config) forSamples() bool { return c.Counters < 2*c.PerFlow }
 
 // place returns where a flow's counter j is, H(f, j) in §3.1, when counters are folded.
 func (c *Config) place(f hashing.Flow, j int) uint32 {
-	return uint32(hashing.Row(hashing.Mix(uint64(f)^c.Identity, uint64(j)), uint64(c.Counters)) >> c.fold)
+	return uint32(hashing.Row(hashing.Mix(uint64(f)^c.Identity, uint64(j)), uint64(c.Counters))) >> (c.fold & 31)
 }

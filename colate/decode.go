@@ -27,8 +27,8 @@ func Decode(ctx context.Context, up, down *Recorder, flows []joint.FlowRecord, o
 	if err != nil {
 		return joint.Result{}, err
 	}
-	d, all := newDifferences(up.config, flows, 1)
-	d.add(all, up, down, s)
+	d := newDifferences(up.config, flows, 1)
+	d.add(up, down, s)
 	return d.decode(ctx, flows, opts, false)
 }
 
@@ -42,8 +42,8 @@ func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int
 	}
 	// A quarter of the epochs are seen again with the next ones: as many as packets take.
 	size := max(4*(1+q.delay/q.config.Period), int64(6<<20/q.config.counters()), 12)
-	d, all := newDifferences(q.config, flows, int(min(size, room)))
-	if err = q.walk(ctx, all, all, &d.comparison); err != nil {
+	d := newDifferences(q.config, flows, int(min(size, room)))
+	if err = q.walk(ctx, &d.comparison); err != nil {
 		return joint.Result{}, q.coverage, err
 	}
 	r, err := d.decode(ctx, flows, opts, q.clock != nil)
@@ -69,19 +69,19 @@ type difference struct {
 }
 
 // newDifferences returns differences of all counters, for a number of epochs in a table.
-func newDifferences(c Config, flows []joint.FlowRecord, epochs int) (d *differences, all []uint32) {
+func newDifferences(c Config, flows []joint.FlowRecord, epochs int) *differences {
 	n := c.counters()
-	d = &differences{
-		comparison: comparison{config: c, table: newCellTable(c, n, epochs)},
+	all := make([]uint32, n)
+	for i := range all {
+		all[i] = uint32(i)
+	}
+	d := &differences{
+		comparison: comparison{config: c, at: all, order: all, table: newCellTable(c, n, epochs)},
 		counters:   make([]difference, n), sums: make([]float64, n), packets: make([]float64, n), gaps: make([][4]gap, n),
 	}
 	d.samples, d.flush = &sampling{config: &d.config, least: math.Ln2 * float64(c.OneIn)}, d.take
 	d.samples.aim(flows)
-	all = make([]uint32, n)
-	for i := range all {
-		all[i] = uint32(i)
-	}
-	return d, all
+	return d
 }
 
 // take adds the table's epochs that count. Where a counter is not settled, the mean delay of others in that epoch

@@ -67,7 +67,7 @@ func Estimate(up, down *Recorder, flow joint.FlowRecord) (Result, error) {
 		return Result{}, err
 	}
 	defer accumulators.Put(a)
-	a.add(a.at, up, down, s)
+	a.add(up, down, s)
 	r := a.answer(0, false)
 	r.samples.matched = nil // the accumulator's
 	return r, r.Err

@@ -22,10 +22,6 @@ type Recorder struct {
 	rare    uint64 // of packets up to that, Update does more: all until the epoch begins, then those sampled
 
 	// What Update needs of the Config, computed once.
-	identity    uint64
-	perFlow     uint64
-	counters    uint64 // before they are folded
-	rowShift    uint8  // of a hash times the counters
 	timeMask    uint64 // selects the time in a word
 	digestMask  uint64 // and the digest
 	ditherMask  uint64 // selects the part of a packet that is added to its time
@@ -53,10 +49,6 @@ func newRecorder(c Config, samples int) *Recorder {
 		limit:       c.limit(),
 		rare:        math.MaxUint64,
 		length:      math.MaxUint64,
-		rowShift:    32 + c.fold,
-		identity:    c.Identity,
-		perFlow:     uint64(c.PerFlow),
-		counters:    uint64(c.Counters),
 		timeMask:    ^uint64(0) << c.lowBits(),
 		digestMask:  (1<<c.DigestBits - 1) << c.CountBits,
 		ditherMask:  1<<c.Shift - 1,
@@ -87,9 +79,8 @@ func (r *Recorder) Due(t int64) bool { return uint64(t-r.before) >= r.length }
 
 // place returns the counter that a packet is added to. The paper draws one of
 // its flow's counters at random. Here the digest decides, so that two points agree.
-func (r *Recorder) place(f hashing.Flow, p hashing.Packet) uint64 {
-	h := hashing.Mix(uint64(f)^r.identity, hashing.Row(uint64(p), r.perFlow))
-	return uint64(uint32(h)) * r.counters >> (r.rowShift & 63) // as Config.place
+func (r *Recorder) place(f hashing.Flow, p hashing.Packet) uint32 {
+	return r.config.place(f, int(hashing.Row(uint64(p), uint64(r.config.PerFlow))))
 }
 
 // Update records that packet p of flow f passed at time t, in nanoseconds since an epoch that all points share.
@@ -138,7 +129,7 @@ func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t
 func (r *Recorder) fetch(at *[32]uint32, flows []hashing.Flow, packets []hashing.Packet) {
 	flows = flows[:len(packets)]
 	for i, p := range packets {
-		at[i%len(at)] = uint32(r.place(flows[i], p))
+		at[i%len(at)] = r.place(flows[i], p)
 	}
 	words, seen := r.words, uint64(0)
 	for _, i := range at[:len(packets)] { // in a loop so short that a processor waits for all of them together
@@ -187,34 +178,33 @@ func (r *Recorder) Merge(b *Recorder) error {
 	if err := made(r, b); err != nil {
 		return err
 	}
+	folded, other := alike(r, b)
 	switch {
-	case r.config.unfolded() != b.config.unfolded():
+	case folded.config != other.config:
 		return fmt.Errorf("colate: %w: %+v and %+v", estimate.ErrMismatch, r.config, b.config)
 	case b.packets == 0:
 		return nil
 	case r.packets != 0 && r.start != b.start:
 		return fmt.Errorf("colate: %w: epochs of %d and %d", estimate.ErrMismatch, r.start, b.start)
 	}
-	folded, b := alike(r, b)
 	*r = *folded
 	r.start, r.before, r.length = b.start, b.before, b.length
 	r.packets += b.packets
-	for i, word := range b.words {
+	for i, word := range other.words {
 		r.words[i] += word
 	}
 	r.limitTo(min(r.limit, b.limit))
 	for _, s := range b.samples {
-		if s.tag < r.limit {
-			r.sample(s)
-		}
+		r.sample(s)
 	}
 	return nil
 }
 
 // Reset empties the recorder for another epoch.
 func (r *Recorder) Reset() {
-	if r.config.fold > 0 { // a decoded one
-		*r = *newRecorder(r.config.unfolded(), cap(r.samples))
+	if c := r.config; c.fold > 0 { // a decoded one
+		c.fold = 0
+		*r = *newRecorder(c, cap(r.samples))
 	}
 	clear(r.words)
 	r.packets, r.start, r.length = 0, 0, math.MaxUint64
@@ -246,7 +236,7 @@ func (r *Recorder) folded(fold uint8) *Recorder {
 		return r
 	}
 	f, more := *r, fold-r.config.fold
-	f.config.fold, f.rowShift = fold, 32+fold
+	f.config.fold = fold
 	f.words = make([]uint64, f.config.counters())
 	for i, word := range r.words {
 		f.words[i>>more] += word

@@ -35,7 +35,7 @@ func (c *Config) limit() uint32 {
 
 // sample keeps a packet whose tag is below the limit, if need be after making room.
 func (r *Recorder) sample(s sample) {
-	if len(r.samples) >= r.config.Samples {
+	if s.tag < r.limit && len(r.samples) >= r.config.Samples {
 		r.makeRoom()
 	}
 	if s.tag < r.limit {

@@ -163,35 +163,32 @@ func readFull(f io.ReaderAt, b []byte, offset int64) error {
 
 // An epochReader reads parts of a store's epochs. It keeps a segment open until it needs another.
 type epochReader struct {
-	store *Store
-	file  openFile
-	entry entry // whose parts are read
 	blockReader
-
-	data  []byte
-	words []uint64
-	bytes int64 // bytes read
+	store   *Store
+	segment uint64
+	open    io.Closer
+	words   []uint64
 }
 
 func (r *epochReader) close() {
-	if r.file != nil {
-		r.file.Close()
-		r.file = nil
+	if r.open != nil {
+		r.open.Close()
+		r.open = nil
 	}
 }
 
-// open goes to an epoch, and reads its head.
-func (r *epochReader) open(e *entry) (*epochHead, error) {
-	if r.file == nil || r.entry.segment != e.segment {
+// head goes to an epoch, and reads its head.
+func (r *epochReader) head(e *entry) (*epochHead, error) {
+	if r.open == nil || r.segment != e.segment {
 		r.close()
 		f, err := r.store.files.open(segmentName(e.segment))
 		if err != nil {
 			return nil, err
 		}
-		r.file = f
+		r.file, r.open, r.segment = f, f, e.segment
 	}
-	r.entry, r.part = *e, r.read
-	data, err := r.read(0, int64(e.head))
+	r.from = e.offset
+	data, err := r.part(0, int64(e.head))
 	if err != nil {
 		return nil, err
 	}
@@ -202,30 +199,23 @@ func (r *epochReader) open(e *entry) (*epochHead, error) {
 	return h, err
 }
 
-// read returns a part of the epoch, valid until the next call.
-func (r *epochReader) read(from, to int64) ([]byte, error) {
-	r.data = slices.Grow(r.data[:0], int(to-from))[:to-from]
-	r.bytes += to - from
-	return r.data, readFull(r.file, r.data, r.entry.offset+from)
-}
-
-// add adds the counters at these places, in order, to the corresponding sums. Of counters
-// to be folded, it adds 2^fold for each place.
-func (r *epochReader) add(h *epochHead, at, order []uint32, sums []uint64, fold uint8) (err error) {
+// each calls f for the counters at these places, in order. Of counters to be folded, it adds up 2^fold for each place.
+func (r *epochReader) each(h *epochHead, at, order []uint32, fold uint8, f func(i int, word uint64)) error {
 	size, last := h.config.blockSize(), -1
 	r.words = slices.Grow(r.words[:0], size)[:size]
 	for _, i := range order {
-		first := int(at[i]) << fold
+		first, sum := int(at[i])<<fold, uint64(0)
 		for k := first; k < min(first+1<<fold, h.config.counters()); k++ {
 			if block := k / size; block != last {
 				last = block
 				from, to := h.config.blockOf(block)
-				if err = h.readCounters(r.words[:to-from], block, &r.blockReader); err != nil {
+				if err := h.readCounters(r.words[:to-from], block, &r.blockReader); err != nil {
 					return err
 				}
 			}
-			sums[i] += r.words[k%size]
+			sum += r.words[k%size]
 		}
+		f(int(i), sum)
 	}
 	return nil
 }

@@ -315,21 +315,19 @@ func (s *Store) drop(before, most int64) (epochs int, err error) {
 	for _, seg := range s.segments {
 		total += seg.size
 	}
-	kept := make([]*segment, 0, len(s.segments))
-	for _, seg := range s.segments {
+	kept := slices.DeleteFunc(slices.Clone(s.segments), func(seg *segment) bool {
 		old := total > most || !slices.ContainsFunc(seg.entries, func(e entry) bool { return e.end > before })
-		if old = old && err == nil && (s.active == nil || seg != s.last()); old {
-			if err = s.files.remove(segmentName(seg.number)); errors.Is(err, fs.ErrNotExist) {
-				err = nil
-			}
+		if err != nil || !old || s.active != nil && seg == s.last() {
+			return false
 		}
-		if !old || err != nil {
-			kept = append(kept, seg)
-			continue
+		if err = s.files.remove(segmentName(seg.number)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false
 		}
+		err = nil
 		total -= seg.size
 		epochs += len(seg.entries)
-	}
+		return true
+	})
 	removed := len(kept) < len(s.segments)
 	s.mu.Lock()
 	s.segments = kept
@@ -396,7 +394,7 @@ func (s *Store) Epochs(from, to int64) iter.Seq2[*Recorder, error] {
 		defer reader.close()
 		for _, e := range s.find(from, to) {
 			var r *Recorder
-			h, err := reader.open(&e)
+			h, err := reader.head(&e)
 			if err == nil {
 				r, err = h.decode(&reader.blockReader)
 			}
