@@ -91,19 +91,19 @@ func (w world) follow(t testing.TB, epochs map[int64]*[2]*Recorder, flows []join
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.addAll(t, a.at, epochs)
+	a.addAll(t, epochs)
 	return a
 }
 
 // addAll adds epochs in the order of time.
-func (c *comparison) addAll(t testing.TB, at []uint32, epochs map[int64]*[2]*Recorder) {
+func (c *comparison) addAll(t testing.TB, epochs map[int64]*[2]*Recorder) {
 	t.Helper()
 	for _, start := range slices.Sorted(maps.Keys(epochs)) {
 		up, down, s, err := pair(epochs[start][0], epochs[start][1])
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.add(at, up, down, s)
+		c.add(up, down, s)
 	}
 }
 
@@ -205,7 +205,8 @@ func TestAreas(t *testing.T) {
 				}
 			}
 			for e := range int64(room - 1) {
-				table.put(0, up[e], down[e])
+				table.put(0, 0, up[e])
+				table.put(0, 1, down[e])
 				table.end(span{e * 1000, e*1000 + 1000}, true, true, func() {})
 			}
 			var s sight

@@ -35,8 +35,8 @@ func TestFlowsThatComeAndGo(t *testing.T) {
 		epochs, arrived := w.cut(t, all)
 		list := traffic.Truths(arrived, 1)
 		decoded := func(filled bool) joint.Result {
-			d, at := newDifferences(w.config, recordsOf(list), room)
-			d.addAll(t, at, epochs)
+			d := newDifferences(w.config, recordsOf(list), room)
+			d.addAll(t, epochs)
 			d.flush()
 			if !filled {
 				clear(d.gaps)

@@ -104,15 +104,13 @@ func (r *Recorder) of(p hashing.Packet, t int64) uint64 {
 // ring does. It does what Update does for each, in two thirds of the time: it fetches counters together.
 func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t int64) {
 	for len(packets) > 0 {
-		var at [32]uint32
-		n := min(len(packets), len(at))
+		n := min(len(packets), burst)
 		_ = flows[n-1] // there is one for each: a slice may be longer than that
-		r.fetch(&at, flows[:n], packets[:n])
+		r.addBurst(flows[:n], packets[:n], t)
 		if r.packets == 0 {
 			r.begin(t)
 		}
 		r.packets += uint64(n)
-		r.addAll(&at, packets[:n], t)
 		for i, p := range packets[:n] {
 			if uint64(p) <= r.rare {
 				r.rarely(flows[i], p, t)
@@ -122,29 +120,25 @@ func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t
 	}
 }
 
-// fetch finds the counters of at most 32 packets, and makes a processor fetch them. Like addAll it is a function of its
-// own so that what its loops need stays in registers.
+// burst is how many packets' counters are fetched together.
+const burst = 32
+
+// addBurst adds at most so many packets to their counters. It is a function of its own so that what its loops need
+// stays in registers.
 //
 //go:noinline
-func (r *Recorder) fetch(at *[32]uint32, flows []hashing.Flow, packets []hashing.Packet) {
-	flows = flows[:len(packets)]
+func (r *Recorder) addBurst(flows []hashing.Flow, packets []hashing.Packet, t int64) {
+	var at [burst]uint32
 	for i, p := range packets {
-		at[i%len(at)] = r.place(flows[i], p)
+		at[i%burst] = r.place(flows[i], p)
 	}
 	words, seen := r.words, uint64(0)
 	for _, i := range at[:len(packets)] { // in a loop so short that a processor waits for all of them together
 		seen |= words[i]
 	}
 	runtime.KeepAlive(seen) // or nothing would be fetched
-}
-
-// addAll adds packets to the words found for them.
-//
-//go:noinline
-func (r *Recorder) addAll(at *[32]uint32, packets []hashing.Packet, t int64) {
-	words := r.words
 	for i, p := range packets {
-		words[at[i%len(at)]] += r.of(p, t)
+		words[at[i%burst]] += r.of(p, t)
 	}
 }
 
