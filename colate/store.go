@@ -9,6 +9,8 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -96,22 +98,24 @@ func (s *Store) load() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known, live := map[uint64]*segment{}, uint64(0) // the last one, which may have grown
-	for _, seg := range s.segments {
-		known[seg.number], live = seg, seg.number
-	}
-	segments := []*segment{}
-	for _, name := range names {
-		number, ours := numberOf(name)
-		seg := known[number]
-		if ours && (seg == nil || number >= live) {
-			seg = s.loadSegment(cmp.Or(seg, &segment{number: number}))
+	var segments []*segment
+	for _, name := range names { // in order
+		number, err := strconv.ParseUint(strings.TrimSuffix(name, segmentSuffix), 16, 64)
+		if err != nil || name != segmentName(number) {
+			continue
 		}
-		if ours && seg != nil { // its writer has not removed it
+		seg := &segment{number: number}
+		at, known := slices.BinarySearchFunc(s.segments, number, func(seg *segment, n uint64) int { return cmp.Compare(seg.number, n) })
+		if known {
+			seg = s.segments[at]
+		}
+		if !known || at == len(s.segments)-1 { // the last one may have grown
+			seg = s.loadSegment(*seg)
+		}
+		if seg != nil { // its writer has not removed it
 			segments = append(segments, seg)
 		}
 	}
-	slices.SortFunc(segments, func(a, b *segment) int { return cmp.Compare(a.number, b.number) })
 	if n := len(segments); s.options.ReadOnly && n > 0 {
 		segments[n-1].forgetTail()
 	}
@@ -121,8 +125,7 @@ func (s *Store) load() error {
 
 // loadSegment learns what is in a segment, by reading on from its known part.
 // It returns nil if the segment does not exist.
-func (s *Store) loadSegment(known *segment) *segment {
-	seg := *known
+func (s *Store) loadSegment(seg segment) *segment {
 	f, err := s.files.open(segmentName(seg.number))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
