@@ -78,7 +78,7 @@ func (c *common) learn(t *cellTable, first, stride int) {
 	}
 	c.lost = max(1-arrived/max(left, 1), 0)
 	c.cells += float64(len(t.typical))
-	c.means(t)
+	c.means(t, &came)
 	var s sight
 	for _, i := range t.typical {
 		t.read(i, &s)
@@ -87,17 +87,16 @@ func (c *common) learn(t *cellTable, first, stride int) {
 	}
 }
 
-// means learns delays from typical cells.
-func (c *common) means(t *cellTable) {
-	var area, count, all [room]float64
+// means learns delays from typical cells, in all of which so many packets came.
+func (c *common) means(t *cellTable, all *[room]float64) {
+	var area, count [room]float64
 	var s sight
 	for _, i := range t.typical {
 		t.read(i, &s)
 		for e := range t.epochs {
-			n := t.packets(i, e)
-			if all[e] += n; s.has(e) {
+			if s.has(e) {
 				area[e] += s.areas[e]
-				count[e] += n
+				count[e] += t.packets(i, e)
 			}
 		}
 	}

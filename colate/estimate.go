@@ -308,16 +308,6 @@ func tails(errors *[absentFlows]float64, confidence float64) (low, high float64)
 	return min(errors[whole-1], 0) * beyond, max(errors[absentFlows-whole], 0) * beyond
 }
 
-// DeviationInterval returns an interval that contains the standard deviation of the flow's delays with the
-// given probability. It is unbounded without a sample. If unknown clocks may have drifted, it begins at what no
-// drift explains.
-func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
-	if r.Sampled == 0 || !(confidence >= 0 && confidence < 1) {
-		return estimate.Interval{High: math.Inf(1), Confidence: confidence}
-	}
-	return r.samples.deviations(confidence)
-}
-
 // Quantile returns the delay that a fraction p of the flow's packets did not exceed, from 0 to 1, and an
 // interval that contains it with the given confidence. ok is false without a sample, or if it is from
 // [Estimate]. The interval is unbounded where the sample ends.

@@ -108,13 +108,6 @@ type foundEntry struct {
 	unknown error
 }
 
-// A step is a span that begins and ends with epochs of both points: usually one of each,
-// more after a restart, or if one Period is a multiple of the other.
-type step struct {
-	span
-	entries []foundEntry
-}
-
 // newQuery finds the epochs, and the Config of the first readable one, folded as all are.
 func newQuery(p Path, from, to int64) (*query, error) {
 	q := &query{readers: [2]epochReader{{store: p.Up}, {store: p.Down}}, from: from, to: to, clock: p.Clock}
@@ -139,18 +132,17 @@ func newQuery(p Path, from, to int64) (*query, error) {
 		}
 	}
 	slices.SortStableFunc(q.found, func(a, b foundEntry) int { return cmp.Compare(a.near.start, b.near.start) })
-	readable := false
 	for i := range q.found {
 		h, err := q.readers[q.found[i].point].head(&q.found[i].entry)
 		switch {
 		case err != nil: // walk tells
-		case !readable:
-			q.config, readable = h.config, true
+		case q.config.Counters == 0:
+			q.config = h.config
 		case h.config.like(q.config):
 			q.config.fold = max(q.config.fold, h.config.fold)
 		}
 	}
-	if !readable {
+	if q.config.Counters == 0 {
 		return q, fmt.Errorf("colate: %w: no epoch overlaps the window (%d that cannot be read)", estimate.ErrNoSamples, len(q.found))
 	}
 	return q, nil
@@ -196,58 +188,59 @@ func (q *query) walk(ctx context.Context, c *comparison) error {
 		c.table.longest, c.samples.strict = float64(most), true
 	}
 	for {
-		s, ok := q.next()
-		if err := ctx.Err(); err != nil || !ok {
+		step, entries := q.next()
+		if err := ctx.Err(); err != nil || len(entries) == 0 {
 			k.Bytes = q.readers[0].bytes + q.readers[1].bytes
 			return err
 		}
-		counts := s.start <= q.to && s.end > q.from
-		packets, err := q.add(s, c, counts)
+		counts := step.start <= q.to && step.end > q.from
+		packets, err := q.add(step, entries, c, counts)
 		if err == nil {
-			c.end(s.span, packets[0], packets[1], counts)
+			c.end(step, packets[0], packets[1], counts)
 		}
 		if !counts {
 			continue
 		}
 		if k.Epochs+len(k.Missing) == 0 {
-			k.Start = s.start
+			k.Start = step.start
 		}
-		k.End = max(k.End, s.end)
+		k.End = max(k.End, step.end)
 		if err != nil {
 			c.unread++
 		}
 		for i, point := range []string{"first", "second"} { // an empty epoch is assumed, as at the end of traffic
-			if err == nil && !slices.ContainsFunc(s.entries, func(e foundEntry) bool { return e.point == i }) {
+			if err == nil && !slices.ContainsFunc(entries, func(e foundEntry) bool { return e.point == i }) {
 				err = fmt.Errorf("colate: %w: no epoch at the %s point, which may have seen no packet", estimate.ErrNoSamples, point)
 			}
 		}
 		if err == nil {
 			k.Epochs++
 		} else {
-			k.Missing = append(k.Missing, Missing{s.start, s.end, err})
+			k.Missing = append(k.Missing, Missing{step.start, step.end, err})
 		}
 	}
 }
 
-// next takes the next step from the entries found.
-func (q *query) next() (s step, ok bool) {
-	for len(q.found) > 0 && (len(s.entries) == 0 || q.found[0].near.start < s.end) {
-		e := q.found[0]
-		if q.found = q.found[1:]; len(s.entries) == 0 {
-			s.span = e.near
+// next takes the next step from the entries found: usually one of each point, more after a restart, or if one Period is
+// a multiple of the other.
+func (q *query) next() (step span, entries []foundEntry) {
+	n := 0
+	for ; n < len(q.found) && (n == 0 || q.found[n].near.start < step.end); n++ {
+		if n == 0 {
+			step = q.found[0].near
 		}
-		s.end = max(s.end, e.near.end)
-		s.entries = append(s.entries, e)
+		step.end = max(step.end, q.found[n].near.end)
 	}
-	return s, len(s.entries) > 0
+	entries, q.found = q.found[:n], q.found[n:]
+	return step, entries
 }
 
 // add adds a step to a comparison, but does not end it, and returns how many packets each point has.
-func (q *query) add(s step, c *comparison, counts bool) (packets [2]uint64, err error) {
+func (q *query) add(step span, entries []foundEntry, c *comparison, counts bool) (packets [2]uint64, err error) {
 	limit := uint32(math.MaxUint32)
 	c.table.begin()
-	for k := range s.entries {
-		e := &s.entries[k]
+	for k := range entries {
+		e := &entries[k]
 		h, err := q.addEpoch(e, c, counts)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, estimate.ErrMismatch) || e.unknown != nil:
@@ -264,8 +257,8 @@ func (q *query) add(s step, c *comparison, counts bool) (packets [2]uint64, err 
 		c.table.lone |= 3 << c.table.epochs // and those that cross its end
 	}
 	q.owed = max(q.owed+packets[0], packets[1]) - packets[1]
-	c.samples.match(s.span, limit, lone)
-	for _, e := range s.entries {
+	c.samples.match(step, limit, lone)
+	for _, e := range entries {
 		if counts && q.clock != nil && e.point == 1 {
 			q.include(e.reading)
 		}
