@@ -117,9 +117,7 @@ func (t *cellTable) edge(e int) bool {
 // packets returns how many packets of cell i came in an epoch, sent how many were sent,
 // and gone how many more were sent than came: they are lost, or on their way.
 func (t *cellTable) packets(i, e int) float64 { return float64(t.counts[i*t.size+e]) }
-
-func (t *cellTable) sent(i, e int) float64 { return max(t.packets(i, e)+t.gone(i, e), 0) }
-
+func (t *cellTable) sent(i, e int) float64    { return max(t.packets(i, e)+t.gone(i, e), 0) }
 func (t *cellTable) gone(i, e int) float64 {
 	return -float64(estimate.SignExtend(t.changes[i*t.size+e], int(t.config.CountBits)))
 }
@@ -162,7 +160,6 @@ type sight struct {
 	areas   [room]float64 // in nanoseconds, and 0 where it is not settled
 }
 
-// has reports whether the cell is settled in an epoch.
 func (s *sight) has(e int) bool { return s.settled>>e&1 != 0 }
 
 // read sees cell i.

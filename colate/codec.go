@@ -142,7 +142,6 @@ func (b *blockReader) part(from, to int64) ([]byte, error) {
 	return b.data, readFull(b.file, b.data, b.from+from)
 }
 
-// decode decodes what is behind the head.
 func (h *epochHead) decode(b *blockReader) (r *Recorder, err error) {
 	r = newRecorder(h.config, h.sampled)
 	r.start, r.packets, r.limit = h.start, h.packets, h.limit
@@ -162,7 +161,6 @@ func (h *epochHead) decode(b *blockReader) (r *Recorder, err error) {
 	return r, err
 }
 
-// read decodes a block of so many rows.
 func (h *epochHead) read(block int, c *blockCodec, b *blockReader, least, most int) error {
 	data, err := b.part(h.offsets[block], h.offsets[block+1])
 	if err == nil {
@@ -174,7 +172,6 @@ func (h *epochHead) read(block int, c *blockCodec, b *blockReader, least, most i
 	return err
 }
 
-// readCounters decodes a block of counters into words.
 func (h *epochHead) readCounters(words []uint64, block int, b *blockReader) error {
 	err := h.read(block, &h.counters, b, len(words), len(words))
 	for i := 0; i < len(words) && err == nil; i++ {
@@ -183,7 +180,6 @@ func (h *epochHead) readCounters(words []uint64, block int, b *blockReader) erro
 	return err
 }
 
-// readSamples appends the samples of a block.
 func (h *epochHead) readSamples(dst []sample, block int, b *blockReader) ([]sample, error) {
 	err := h.read(h.config.blocks()+block, &h.samples, b, 0, h.sampled-len(dst))
 	if err != nil {
@@ -211,7 +207,6 @@ type epochHead struct {
 	offsets           []int64 // of the blocks, and the end
 }
 
-// size returns that of the whole epoch.
 func (h *epochHead) size() int64 { return h.offsets[len(h.offsets)-1] }
 
 // codecs fills in those of the blocks, from what else is known.
@@ -321,7 +316,6 @@ type blockCodec struct {
 	numberBits, digestBits, timeBits uint
 }
 
-// timeWidth returns the number of bits in a time.
 func (b *blockCodec) timeWidth(base uint, number uint64) uint {
 	if b.counters {
 		base += (uint(bits.Len64(number)) + 1) / 2
@@ -329,7 +323,6 @@ func (b *blockCodec) timeWidth(base uint, number uint64) uint {
 	return min(b.timeBits, base)
 }
 
-// append appends a block.
 func (b *blockCodec) append(dst []byte, rows []row) []byte {
 	var total uint64
 	base, from := uint(0), len(dst)
@@ -387,13 +380,11 @@ func (b *blockCodec) read(to *blockReader, data []byte, least, most int) error {
 	return nil
 }
 
-// A bitReader reads bits.
 type bitReader struct {
 	data []byte
 	at   int
 }
 
-// take reads width bits, up to 64.
 func (r *bitReader) take(width uint) uint64 {
 	at := r.at
 	r.at += int(width)

@@ -178,7 +178,6 @@ func (s *scatter) add(t *cellTable, i int, of *sight, epochs uint32, mean *[room
 	s.cells += weight / packets
 }
 
-// variance returns the variance of a packet's delay.
 func (s *scatter) variance() float64 { return s.squares / max(s.degrees, 1) }
 
 // A crossed is about packets that came in epochs after they were sent, of which rises of counts tell: those that

@@ -1,7 +1,6 @@
 package colate
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -55,7 +54,6 @@ func (d *damage) Error() string {
 // Unwrap returns the reason.
 func (d *damage) Unwrap() error { return d.reason }
 
-// damaged says that an entry is damaged.
 func (e *entry) damaged(reason error) error {
 	return &damage{segmentName(e.segment), e.offset - frameSize, frameSize + int64(e.length), reason}
 }
@@ -104,7 +102,7 @@ func (s *segment) scan(f openFile) error {
 	}
 	var head [frameSize]byte
 	var rest []byte // of the file, from its first damage on
-	for s.size < size {
+	for from := s.size; s.size < size; {
 		head := head[:min(frameSize, size-s.size)]
 		if err := readFull(f, head, s.size); err != nil {
 			return err
@@ -115,29 +113,19 @@ func (s *segment) scan(f openFile) error {
 			continue
 		}
 		if rest == nil {
-			rest = make([]byte, size-s.size)
-			if err := readFull(f, rest, s.size); err != nil {
+			from, rest = s.size, make([]byte, size-s.size)
+			if err := readFull(f, rest, from); err != nil {
 				return err
 			}
 		}
-		lost := 1 + s.find(rest[int64(len(rest))-(size-s.size)+1:], s.size+1, size)
-		s.spoil(lost, fmt.Errorf("%w: not the beginning of a whole frame", estimate.ErrEncoding))
+		next, found := s.size, false
+		for !found && next < size {
+			next++
+			_, found = parseFrame(rest[next-from:], s.number, next, size)
+		}
+		s.spoil(next-s.size, fmt.Errorf("%w: not the beginning of a whole frame", estimate.ErrEncoding))
 	}
 	return nil
-}
-
-// find returns where in data, which is at an offset of the file, the next whole frame begins, or the end.
-func (s *segment) find(data []byte, offset, size int64) int64 {
-	for at := 0; ; at++ {
-		next := bytes.Index(data[at:], []byte(frameMagic))
-		if next < 0 {
-			return int64(len(data))
-		}
-		at += next
-		if _, ok := parseFrame(data[at:], s.number, offset+int64(at), size); ok {
-			return int64(at)
-		}
-	}
 }
 
 // forgetTail forgets damage at the end, which a writer may be about to complete.
@@ -147,7 +135,6 @@ func (s *segment) forgetTail() {
 	}
 }
 
-// readFull reads len(b) bytes at offset, or fails.
 func readFull(f io.ReaderAt, b []byte, offset int64) error {
 	_, err := io.ReadFull(io.NewSectionReader(f, offset, int64(len(b))), b)
 	if err == io.EOF {

@@ -249,7 +249,6 @@ func (s *Store) takeBack(n int64, reason error) error {
 	return s.complete()
 }
 
-// begin creates the next segment.
 func (s *Store) begin() error {
 	number := uint64(0)
 	if len(s.segments) > 0 {
@@ -270,7 +269,6 @@ func (s *Store) begin() error {
 	return s.synced(s.files.sync())
 }
 
-// complete closes the active segment.
 func (s *Store) complete() (err error) {
 	if s.active != nil {
 		err, s.active = s.active.Close(), nil
