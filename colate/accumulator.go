@@ -62,25 +62,25 @@ type flowCell struct {
 	margin float64 // by how many packets it may be fuller than expected
 }
 
-// newAccumulator returns an empty accumulator for flows at points of Config c. The error wraps [estimate.ErrConfig].
-func newAccumulator(c Config, flows []joint.FlowRecord) (*accumulator, error) {
-	if len(flows) == 0 {
-		return nil, estimate.Invalid("colate", "number of flows", 0, "at least 1")
-	}
-	m, all := c.PerFlow, len(flows)+absentFlows
+// newAccumulator returns an accumulator for a number of flows at points of Config c, which aim empties.
+func newAccumulator(c Config, flows int) *accumulator {
+	m, all := c.PerFlow, flows+absentFlows
 	a := &accumulator{
 		comparison: comparison{
 			config: c.comparable(), at: make([]uint32, all*m), order: make([]uint32, all*m), table: newCellTable(c, all*m, room),
 		},
-		flows:   slices.Clone(flows),
-		tallies: make([]tally, all), filled: make([]float64, len(flows)*m), cells: make([]flowCell, m), totals: make([]float64, m),
+		flows:   make([]joint.FlowRecord, flows),
+		tallies: make([]tally, all), filled: make([]float64, flows*m), cells: make([]flowCell, m), totals: make([]float64, m),
 	}
 	a.samples, a.flush = &sampling{config: &a.config}, a.tell
-	return a, a.aim(flows)
+	return a
 }
 
-// aim empties the accumulator, which then follows the same number of other flows.
+// aim empties the accumulator, which then follows these flows. The error wraps [estimate.ErrConfig].
 func (a *accumulator) aim(flows []joint.FlowRecord) error {
+	if len(flows) == 0 {
+		return estimate.Invalid("colate", "number of flows", 0, "at least 1")
+	}
 	c, m := &a.config, a.config.PerFlow
 	for i, f := range flows {
 		if !(f.Packets >= 0 && f.Packets < 1<<60) || !(f.Doubt >= 0 && f.Doubt < 1<<60) {
@@ -194,18 +194,22 @@ func (a *accumulator) use(f int) bool {
 		a.cells[slices.Index(at, at[j])].share += 1 / float64(m)
 	}
 	own := max(middle(a.totals)-a.common.full, 0) * float64(m) // which sorts them
-	least := max(a.totals[0]-a.common.full, 0) * float64(m)
-	a.tallies[f].least += least
+	a.tallies[f].least += max(a.totals[0]-a.common.full, 0) * float64(m)
 	if f < len(a.flows) {
 		a.margin += margin(a.common.full+own/float64(m)) / float64(len(a.flows))
 	}
+	for j := range a.cells {
+		c := &a.cells[j]
+		if c.margin = margin(a.common.full + own*c.share); f >= len(a.flows) {
+			c.margin = max(a.margin, c.margin) // or it would not have what the flows' cells may have of others
+		}
+	}
 	a.cells = slices.DeleteFunc(a.cells, func(c flowCell) bool {
-		return c.share == 0 || t.total(c.at) > a.common.full+own*c.share+a.marginOf(f, own*c.share)
+		return c.share == 0 || t.total(c.at) > a.common.full+own*c.share+c.margin
 	})
 	large, settled := 0.0, 0.0 // packets
 	for j := range a.cells {
 		c := &a.cells[j]
-		c.margin = a.marginOf(f, own*c.share)
 		a.kept += c.share
 		for e := range t.epochs {
 			n := t.packets(c.at, e)
@@ -216,15 +220,6 @@ func (a *accumulator) use(f int) bool {
 	most := math.Ldexp(1, int(a.config.CountBits)-1) * float64(max(a.epochs+a.missing, 1))
 	tooMany := f < len(a.flows) && own > 0 && a.flows[f].Packets > most*float64(m)
 	return len(a.cells) > 0 && !tooMany && large <= someLarge*settled
-}
-
-// marginOf returns by how many packets a cell may be fuller than expected with a number of flow f's. An absent
-// flow's may be as full as the flows', or it would not have what these may have of others.
-func (a *accumulator) marginOf(f int, own float64) float64 {
-	if f >= len(a.flows) {
-		return max(a.margin, margin(a.common.full+own))
-	}
-	return margin(a.common.full + own)
 }
 
 // tallyEpoch adds an epoch. The flow's settled cells stand for the others, by

@@ -87,8 +87,8 @@ func (w world) stored(t testing.TB, epochs map[int64]*[2]*Recorder) Path {
 // follow adds all epochs, in the order of time.
 func (w world) follow(t testing.TB, epochs map[int64]*[2]*Recorder, flows []joint.FlowRecord) *accumulator {
 	t.Helper()
-	a, err := newAccumulator(w.config, flows)
-	if err != nil {
+	a := newAccumulator(w.config, len(flows))
+	if err := a.aim(flows); err != nil {
 		t.Fatal(err)
 	}
 	a.addAll(t, epochs)
@@ -296,7 +296,7 @@ func TestEstimateErrors(t *testing.T) {
 		t.Errorf("other packets at the second point: %v, %v", r.MeanInterval(0.95), err)
 	}
 	for name, flows := range map[string][]joint.FlowRecord{"none": nil, "negative": {{Packets: -1}}, "NaN": {{Packets: math.NaN()}}} {
-		if _, err := newAccumulator(testConfig, flows); !errors.Is(err, estimate.ErrConfig) {
+		if err := newAccumulator(testConfig, len(flows)).aim(flows); !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("flows, %s: %v", name, err)
 		}
 	}

@@ -148,9 +148,9 @@ func (h *epochHead) decode(b *blockReader) (r *Recorder, err error) {
 	if h.packets > 0 {
 		r.rare = uint64(h.limit) << 32
 	}
+	r.words = r.words[:0]
 	for i := 0; i < h.config.blocks() && err == nil; i++ {
-		from, to := h.config.blockOf(i)
-		err = h.readCounters(r.words[from:to], i, b)
+		r.words, err = h.readCounters(r.words, i, b)
 	}
 	for i := 0; i < sampleBlocks(h.sampled) && err == nil; i++ {
 		r.samples, err = h.readSamples(r.samples, i, b)
@@ -172,12 +172,14 @@ func (h *epochHead) read(block int, c *blockCodec, b *blockReader, least, most i
 	return err
 }
 
-func (h *epochHead) readCounters(words []uint64, block int, b *blockReader) error {
-	err := h.read(block, &h.counters, b, len(words), len(words))
-	for i := 0; i < len(words) && err == nil; i++ {
-		words[i] = h.join(b.rows[i])
+// readCounters and readSamples append what a block holds.
+func (h *epochHead) readCounters(dst []uint64, block int, b *blockReader) ([]uint64, error) {
+	from, to := h.config.blockOf(block)
+	err := h.read(block, &h.counters, b, to-from, to-from)
+	for i := 0; i < to-from && err == nil; i++ {
+		dst = append(dst, h.join(b.rows[i]))
 	}
-	return err
+	return dst, err
 }
 
 func (h *epochHead) readSamples(dst []sample, block int, b *blockReader) ([]sample, error) {

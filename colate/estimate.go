@@ -57,13 +57,10 @@ func Estimate(up, down *Recorder, flow joint.FlowRecord) (Result, error) {
 		return Result{}, err
 	}
 	a, _ := accumulators.Get().(*accumulator)
-	flows := [1]joint.FlowRecord{flow}
 	if a == nil || a.config != up.config.comparable() {
-		a, err = newAccumulator(up.config, slices.Clone(flows[:]))
-	} else {
-		err = a.aim(flows[:])
+		a = newAccumulator(up.config, 1)
 	}
-	if err != nil {
+	if err := a.aim([]joint.FlowRecord{flow}); err != nil {
 		return Result{}, err
 	}
 	defer accumulators.Put(a)
@@ -104,7 +101,6 @@ type estimator struct {
 	least      float64 // number of packets of an absent flow, and largest, but for two of each
 	most       float64
 	alike      float64 // packets that the emptiest counters of all but two absent flows show
-	perFlow    float64
 	alone      float64 // the flow's packets, if the emptiest of its counters is its alone
 	excess     float64 // packets in its counters that neither its record nor chance explains
 
@@ -118,10 +114,8 @@ func (a *accumulator) estimate(i int, r *Result) error {
 	none := func(why string, args ...any) error {
 		return fmt.Errorf("colate: %w: %s", estimate.ErrNoSamples, fmt.Sprintf(why, args...))
 	}
-	own := &a.tallies[i]
-	m := a.config.PerFlow
-	e := estimator{own: own, absent: a.tallies[len(a.flows):], perFlow: float64(m)}
-	e.alone = e.perFlow * slices.Min(a.filled[i*m:][:m])
+	own, m := &a.tallies[i], a.config.PerFlow
+	e := estimator{own: own, absent: a.tallies[len(a.flows):], alone: float64(m) * slices.Min(a.filled[i*m:][:m])}
 	e.read = a.read() * (1 - own.unread/max(own.passed, own.unread, 1))
 	switch {
 	case a.epochs == 0:
@@ -144,7 +138,7 @@ func (a *accumulator) estimate(i int, r *Result) error {
 	all := &a.common.late
 	r.hidden = max(all.missed(all), own.late.missed(all))
 	// Without a record a flow looks like one that has the same counters, as each large one may.
-	alike := math.Pow(e.perFlow/float64(a.config.counters()), e.perFlow-1)
+	alike := math.Pow(float64(m)/float64(a.config.counters()), float64(m)-1)
 	if !e.countPackets(a.flows[i]) || a.flows[i].Packets == 0 && alike > 1-sure {
 		return none("the counters do not tell the flow's packets from others'")
 	}

@@ -70,8 +70,8 @@ func (p Path) EstimateAll(ctx context.Context, flows []joint.FlowRecord, from, t
 	if err != nil {
 		return nil, q.coverage, err
 	}
-	a, err := newAccumulator(q.config, flows)
-	if err != nil {
+	a := newAccumulator(q.config, len(flows))
+	if err := a.aim(flows); err != nil {
 		return nil, q.coverage, err
 	}
 	if err = q.walk(ctx, &a.comparison); err != nil {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 )
@@ -182,16 +181,14 @@ func (r *epochReader) head(e *entry) (*epochHead, error) {
 }
 
 // each calls f for the counters at these places, in order. Of counters to be folded, it adds up 2^fold for each place.
-func (r *epochReader) each(h *epochHead, at, order []uint32, fold uint8, f func(i int, word uint64)) error {
+func (r *epochReader) each(h *epochHead, at, order []uint32, fold uint8, f func(i int, word uint64)) (err error) {
 	size, last := h.config.blockSize(), -1
-	r.words = slices.Grow(r.words[:0], size)[:size]
 	for _, i := range order {
 		first, sum := int(at[i])<<fold, uint64(0)
 		for k := first; k < min(first+1<<fold, h.config.counters()); k++ {
 			if block := k / size; block != last {
 				last = block
-				from, to := h.config.blockOf(block)
-				if err := h.readCounters(r.words[:to-from], block, &r.blockReader); err != nil {
+				if r.words, err = h.readCounters(r.words[:0], block, &r.blockReader); err != nil {
 					return err
 				}
 			}
