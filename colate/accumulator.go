@@ -66,13 +66,11 @@ type flowCell struct {
 func newAccumulator(c Config, flows int) *accumulator {
 	m, all := c.PerFlow, flows+absentFlows
 	a := &accumulator{
-		comparison: comparison{
-			config: c.comparable(), at: make([]uint32, all*m), order: make([]uint32, all*m), table: newCellTable(c, all*m, room),
-		},
-		flows:   make([]joint.FlowRecord, flows),
-		tallies: make([]tally, all), filled: make([]float64, flows*m), cells: make([]flowCell, m), totals: make([]float64, m),
+		comparison: newComparison(c.comparable(), all*m, room),
+		flows:      make([]joint.FlowRecord, flows),
+		tallies:    make([]tally, all), filled: make([]float64, flows*m), cells: make([]flowCell, m), totals: make([]float64, m),
 	}
-	a.samples, a.flush = &sampling{config: &a.config}, a.tell
+	a.take = a.tell
 	return a
 }
 
@@ -95,9 +93,6 @@ func (a *accumulator) aim(flows []joint.FlowRecord) error {
 		for j := range m {
 			a.at[(len(flows)+i)*m+j] = c.neighbour(a.at[j], i)
 		}
-	}
-	for i := range a.order {
-		a.order[i] = uint32(i)
 	}
 	slices.SortFunc(a.order, func(i, j uint32) int { return int(a.at[i]) - int(a.at[j]) })
 	a.table.keep(0)
@@ -122,11 +117,7 @@ func (c *Config) neighbour(at uint32, absent int) uint32 {
 
 // tell adds the epochs of the table that count to the tallies.
 func (a *accumulator) tell() {
-	t := a.table
-	if t.live == 0 {
-		return
-	}
-	a.common.learn(t, len(a.flows)*a.config.PerFlow, 1)
+	a.common.learn(a.table, len(a.flows)*a.config.PerFlow, 1)
 	if !a.begun {
 		a.reference, a.begun = a.common.usual, true
 	}
@@ -140,7 +131,6 @@ func (a *accumulator) tell() {
 		a.common.asked.degrees += own.degrees
 		a.common.shown += own.shown
 	}
-	t.live = 0
 }
 
 // tally adds the epochs of the table to flow f.

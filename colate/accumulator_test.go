@@ -188,7 +188,8 @@ func TestAreas(t *testing.T) {
 	for _, loss := range []float64{0, 0.02} {
 		settled, epochs := 0, 0
 		for range 400 {
-			table := newCellTable(c, 1, room)
+			pair := newComparison(c, 1, room)
+			table := pair.table
 			type packet struct {
 				in, out int64
 				lost    bool
@@ -207,7 +208,7 @@ func TestAreas(t *testing.T) {
 			for e := range int64(room - 1) {
 				table.put(0, 0, up[e])
 				table.put(0, 1, down[e])
-				table.end(span{e * 1000, e*1000 + 1000}, true, true, func() {})
+				pair.end(span{e * 1000, e*1000 + 1000}, 1, 1, true)
 			}
 			var s sight
 			table.read(0, &s)

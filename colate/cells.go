@@ -63,28 +63,6 @@ func (t *cellTable) put(i, point int, word uint64) {
 	t.counts[at] = (t.counts[at] + uint32(word)) & (1<<t.config.CountBits - 1)
 }
 
-// end finishes an epoch, in the window or not. An epoch that does not count helps to settle others. If the
-// table is full, end calls flush and keeps the last epochs, some of which count only then.
-func (t *cellTable) end(s span, inside, counts bool, flush func()) {
-	t.spans[t.epochs] = s
-	if counts {
-		t.live |= 1 << t.epochs
-	}
-	if inside != t.inside {
-		t.ends |= 1 << t.epochs
-	}
-	t.inside = inside
-	if t.epochs++; t.epochs < t.size {
-		return
-	}
-	ahead := t.size / 4
-	late := t.live >> (t.size - ahead)
-	t.live &= 1<<(t.size-ahead) - 1
-	flush()
-	t.keep(2 * ahead)
-	t.live = late << ahead
-}
-
 // keep empties the table but for its last epochs, which no longer count.
 func (t *cellTable) keep(last int) {
 	from := t.epochs - min(last, t.epochs)
@@ -269,12 +247,20 @@ type comparison struct {
 	at      []uint32 // the counters
 	order   []uint32 // cells, by counter
 	table   *cellTable
-	flush   func() // takes the table's epochs that count
+	take    func() // adds the table's epochs that count to what they are for
 	samples *sampling
 	common  common
 	epochs  int // pairs added
 	missing int // pairs in which only one point has packets
 	unread  int // pairs that could not be read
+}
+
+func newComparison(c Config, cells, epochs int) comparison {
+	order := make([]uint32, cells)
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	return comparison{config: c, at: slices.Clone(order), order: order, table: newCellTable(c, cells, epochs), samples: &sampling{config: c}}
 }
 
 // add adds a pair of epochs. Add them in order of time.
@@ -290,20 +276,45 @@ func (c *comparison) add(up, down *Recorder, s span) {
 	c.end(s, up.packets, down.packets, true)
 }
 
-// end finishes a pair of epochs that was put into the table. A point without packets may have
-// had none, or have lost its records. An epoch that does not count only helps to settle others.
-func (c *comparison) end(s span, up, down uint64, counts bool) {
+// end finishes a pair of epochs that was put into the table, in the window or not; others only help to settle those. A
+// point without packets may have had none, or have lost its records. If the table is full, its epochs are taken, and
+// it keeps the last ones, some of which count only then.
+func (c *comparison) end(s span, up, down uint64, inside bool) {
+	t, counts := c.table, inside && up+down > 0
 	switch {
-	case !counts || up == 0 && down == 0:
+	case !counts:
 	case up > 0 && down > 0:
 		c.epochs++
 	default:
 		c.missing++
 	}
-	if up > 0 && down == 0 {
-		c.table.blank |= 1 << c.table.epochs
+	if counts {
+		t.live |= 1 << t.epochs
 	}
-	c.table.end(s, counts, counts && up+down > 0, c.flush)
+	if inside != t.inside {
+		t.ends |= 1 << t.epochs
+	}
+	if up > 0 && down == 0 {
+		t.blank |= 1 << t.epochs
+	}
+	t.spans[t.epochs], t.inside = s, inside
+	if t.epochs++; t.epochs < t.size {
+		return
+	}
+	ahead := t.size / 4
+	late := t.live >> (t.size - ahead)
+	t.live &= 1<<(t.size-ahead) - 1
+	c.flush()
+	t.keep(2 * ahead)
+	t.live = late << ahead
+}
+
+// flush takes the table's epochs that count.
+func (c *comparison) flush() {
+	if c.table.live != 0 {
+		c.take()
+	}
+	c.table.live = 0
 }
 
 // read returns what part of the pairs could be read.

@@ -71,15 +71,11 @@ type difference struct {
 // newDifferences returns differences of all counters, for a number of epochs in a table.
 func newDifferences(c Config, flows []joint.FlowRecord, epochs int) *differences {
 	n := c.counters()
-	all := make([]uint32, n)
-	for i := range all {
-		all[i] = uint32(i)
-	}
 	d := &differences{
-		comparison: comparison{config: c, at: all, order: all, table: newCellTable(c, n, epochs)},
+		comparison: newComparison(c, n, epochs),
 		counters:   make([]difference, n), sums: make([]float64, n), packets: make([]float64, n), gaps: make([][4]gap, n),
 	}
-	d.samples, d.flush = &sampling{config: &d.config, least: math.Ln2 * float64(c.OneIn)}, d.take
+	d.comparison.take, d.samples.least = d.take, math.Ln2*float64(c.OneIn)
 	d.samples.aim(flows)
 	return d
 }
@@ -88,9 +84,6 @@ func newDifferences(c Config, flows []joint.FlowRecord, epochs int) *differences
 // fills the gap, and what the counter has above it in epochs that are as full.
 func (d *differences) take() {
 	t := d.table
-	if t.live == 0 {
-		return
-	}
 	const typical = 10_000 // counters tell of all
 	common := &d.common
 	common.learn(t, 0, 1+len(d.counters)/typical)
@@ -128,7 +121,6 @@ func (d *differences) take() {
 			g.extra += float32(x)
 		}
 	}
-	t.live = 0
 }
 
 // A gap is what some epochs of a counter say about others in which it is not settled. By regression, its delays

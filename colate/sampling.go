@@ -79,7 +79,7 @@ func firstKey(block, blocks int) uint64 {
 // A sampling pairs the sampled packets of some flows at both points, epoch by
 // epoch, and those of other flows that are read with them.
 type sampling struct {
-	config *Config
+	config Config
 	least  float64       // packets of a flow that is followed
 	flows  []flowSamples // by key
 	others flowSamples   // of other flows, if few are followed
