@@ -107,7 +107,11 @@ func (d *differences) take() {
 			c.likely += float32(n * common.gone[e])
 			if s.has(e) {
 				d.sums[i] += s.areas[e]
-				g.settle(n, x, s.areas[e]-n*common.mean[e])
+				y := s.areas[e] - n*common.mean[e]
+				g.known += float32(x * x / n)
+				g.slope += float32(x * y / n)
+				g.squares += float32(y * y / n)
+				g.settled++
 				c.settled += float32(n)
 				c.large += float32(n * s.large[e])
 				continue
@@ -129,13 +133,6 @@ func (d *differences) take() {
 type gap struct {
 	known, slope, squares, settled float32 // of settled epochs, Σ x²/n, Σ xy/n, Σ y²/n, and their number
 	packets, extra                 float32 // of others, Σ n and Σ x
-}
-
-func (g *gap) settle(n, x, y float64) {
-	g.known += float32(x * x / n)
-	g.slope += float32(x * y / n)
-	g.squares += float32(y * y / n)
-	g.settled++
 }
 
 // fill returns y of the epochs that are not settled, the variance of one packet, given that of one packet of

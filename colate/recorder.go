@@ -149,7 +149,7 @@ func (r *Recorder) rarely(f hashing.Flow, p hashing.Packet, t int64) {
 	if r.packets == 1 {
 		r.begin(t)
 	}
-	if tag := tagOf(p); tag < r.limit {
+	if tag := uint32(p >> 32); tag < r.limit {
 		r.sample(sample{r.config.key(f), tag, t + int64(uint64(p)&r.ditherMask)})
 	}
 }

@@ -12,7 +12,7 @@ import (
 // A sample is one packet, kept by itself.
 type sample struct {
 	flow uint32 // its key
-	tag  uint32 // below the recorder's limit
+	tag  uint32 // of its digest: below the recorder's limit, so both points sample alike
 	at   int64
 }
 
@@ -20,10 +20,6 @@ type sample struct {
 func (c *Config) key(f hashing.Flow) uint32 {
 	return uint32(hashing.Mix(uint64(f)^c.Identity, 1<<32) >> 32)
 }
-
-// tagOf returns the bits of a packet that decide whether it is sampled and distinguish it from others: both
-// points sample alike.
-func tagOf(p hashing.Packet) uint32 { return uint32(p >> 32) }
 
 // limit returns the tag from which on packets are not sampled.
 func (c *Config) limit() uint32 {
