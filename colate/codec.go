@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"math/bits"
 	"slices"
 
@@ -109,7 +108,7 @@ func (r *Recorder) UnmarshalBinary(data []byte) error {
 	}
 	var decoded *Recorder
 	if err == nil {
-		decoded, err = h.decode(&blockReader{file: bytes.NewReader(data)})
+		decoded, err = h.decode(&epochReader{file: bytes.NewReader(data)})
 	}
 	if err != nil {
 		return fmt.Errorf("colate: %w", err)
@@ -122,27 +121,7 @@ func (r *Recorder) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// A blockReader reads the blocks of an encoded epoch, into room that it keeps.
-type blockReader struct {
-	file  io.ReaderAt
-	from  int64 // where the epoch begins in it
-	bytes int64 // read so far
-	data  []byte
-	rows  []row
-}
-
-// rowRoom is how many bytes behind a block invalid data may make a row end.
-const rowRoom = 32
-
-// part returns a part of the epoch, with room for a row behind it, valid until the next call.
-func (b *blockReader) part(from, to int64) ([]byte, error) {
-	n := int(to - from)
-	b.data = slices.Grow(b.data[:0], n+rowRoom)[:n]
-	b.bytes += to - from
-	return b.data, readFull(b.file, b.data, b.from+from)
-}
-
-func (h *epochHead) decode(b *blockReader) (r *Recorder, err error) {
+func (h *epochHead) decode(b *epochReader) (r *Recorder, err error) {
 	r = newRecorder(h.config, h.sampled)
 	r.start, r.packets, r.limit = h.start, h.packets, h.limit
 	if h.packets > 0 {
@@ -161,7 +140,7 @@ func (h *epochHead) decode(b *blockReader) (r *Recorder, err error) {
 	return r, err
 }
 
-func (h *epochHead) read(block int, c *blockCodec, b *blockReader, least, most int) error {
+func (h *epochHead) read(block int, c *blockCodec, b *epochReader, least, most int) error {
 	data, err := b.part(h.offsets[block], h.offsets[block+1])
 	if err == nil {
 		err = c.read(b, data, least, most)
@@ -173,7 +152,7 @@ func (h *epochHead) read(block int, c *blockCodec, b *blockReader, least, most i
 }
 
 // readCounters and readSamples append what a block holds.
-func (h *epochHead) readCounters(dst []uint64, block int, b *blockReader) ([]uint64, error) {
+func (h *epochHead) readCounters(dst []uint64, block int, b *epochReader) ([]uint64, error) {
 	from, to := h.config.blockOf(block)
 	err := h.read(block, &h.counters, b, to-from, to-from)
 	for i := 0; i < to-from && err == nil; i++ {
@@ -182,7 +161,7 @@ func (h *epochHead) readCounters(dst []uint64, block int, b *blockReader) ([]uin
 	return dst, err
 }
 
-func (h *epochHead) readSamples(dst []sample, block int, b *blockReader) ([]sample, error) {
+func (h *epochHead) readSamples(dst []sample, block int, b *epochReader) ([]sample, error) {
 	err := h.read(h.config.blocks()+block, &h.samples, b, 0, h.sampled-len(dst))
 	if err != nil {
 		return dst, err
@@ -354,7 +333,7 @@ func (b *blockCodec) append(dst []byte, rows []row) []byte {
 }
 
 // read reads a block of the given number of rows, and checks its checksum. The error wraps [estimate.ErrEncoding].
-func (b *blockCodec) read(to *blockReader, data []byte, least, most int) error {
+func (b *blockCodec) read(to *epochReader, data []byte, least, most int) error {
 	end := len(data) - 4
 	if end < blockHead || crc32.Checksum(data[:end], castagnoli) != binary.BigEndian.Uint32(data[end:]) {
 		return fmt.Errorf("%w: checksum", estimate.ErrEncoding)

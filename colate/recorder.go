@@ -158,10 +158,7 @@ func (r *Recorder) rarely(f hashing.Flow, p hashing.Packet, t int64) {
 func (r *Recorder) begin(t int64) {
 	period := r.config.Period
 	t = min(max(t, math.MinInt64+period), math.MaxInt64-period)
-	r.start = t - t%period
-	if r.start > t {
-		r.start -= period
-	}
+	r.start = t - (t%period+period)%period
 	r.before, r.length = r.start-period, 2*uint64(period)
 	r.limitTo(r.limit)
 }

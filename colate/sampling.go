@@ -146,7 +146,7 @@ func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live,
 			continue
 		}
 		last = block
-		if s.buffer, err = h.readSamples(s.buffer[:0], block, &r.blockReader); err != nil {
+		if s.buffer, err = h.readSamples(s.buffer[:0], block, r); err != nil {
 			return err
 		}
 		for k := range s.buffer {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 )
@@ -142,13 +143,29 @@ func readFull(f io.ReaderAt, b []byte, offset int64) error {
 	return err
 }
 
-// An epochReader reads parts of a store's epochs. It keeps a segment open until it needs another.
+// An epochReader reads parts of encoded epochs, into room that it keeps. It keeps a segment of a store open until it
+// needs another.
 type epochReader struct {
-	blockReader
 	store   *Store
 	segment uint64
 	open    io.Closer
+	file    io.ReaderAt
+	from    int64 // where the epoch begins in it
+	bytes   int64 // read so far
+	data    []byte
+	rows    []row
 	words   []uint64
+}
+
+// rowRoom is how many bytes behind a block invalid data may make a row end.
+const rowRoom = 32
+
+// part returns a part of the epoch, with room for a row behind it, valid until the next call.
+func (r *epochReader) part(from, to int64) ([]byte, error) {
+	n := int(to - from)
+	r.data = slices.Grow(r.data[:0], n+rowRoom)[:n]
+	r.bytes += to - from
+	return r.data, readFull(r.file, r.data, r.from+from)
 }
 
 func (r *epochReader) close() {
@@ -188,7 +205,7 @@ func (r *epochReader) each(h *epochHead, at, order []uint32, fold uint8, f func(
 		for k := first; k < min(first+1<<fold, h.config.counters()); k++ {
 			if block := k / size; block != last {
 				last = block
-				if r.words, err = h.readCounters(r.words[:0], block, &r.blockReader); err != nil {
+				if r.words, err = h.readCounters(r.words[:0], block, r); err != nil {
 					return err
 				}
 			}

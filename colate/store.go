@@ -397,7 +397,7 @@ func (s *Store) Epochs(from, to int64) iter.Seq2[*Recorder, error] {
 			var r *Recorder
 			h, err := reader.head(&e)
 			if err == nil {
-				r, err = h.decode(&reader.blockReader)
+				r, err = h.decode(&reader)
 			}
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
