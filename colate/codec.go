@@ -328,8 +328,7 @@ func (b *blockCodec) append(dst []byte, rows []row) []byte {
 			w.Put(r.time, b.timeWidth(base, r.number))
 		}
 	}
-	dst = w.Bytes()
-	return binary.BigEndian.AppendUint32(dst, crc32.Checksum(dst[from:], castagnoli))
+	return wire.Seal(w.Bytes(), from)
 }
 
 // read reads a block of the given number of rows, and checks its checksum. The error wraps [estimate.ErrEncoding].

@@ -65,7 +65,7 @@ func (f *flowSamples) add(p passing, delay float64) {
 func (s *sampling) matched(r joint.FlowRecord) (both, strange []passed, all float64, ok bool) {
 	const most = 0.05
 	f := s.find(s.config.key(r.Flow))
-	if f == nil {
+	if f == &s.others {
 		return nil, nil, 0, false
 	}
 	f.lowest = min(f.lowest, s.lowest)

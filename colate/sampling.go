@@ -119,10 +119,11 @@ func (s *sampling) aim(records []joint.FlowRecord) {
 	s.open = s.open[:0]
 }
 
+// find returns what a packet's samples are added to.
 func (s *sampling) find(key uint32) *flowSamples {
 	at, ok := slices.BinarySearchFunc(s.flows, key, func(f flowSamples, key uint32) int { return cmp.Compare(f.key, key) })
 	if !ok {
-		return nil
+		return &s.others
 	}
 	return &s.flows[at]
 }
@@ -131,7 +132,7 @@ func (s *sampling) find(key uint32) *flowSamples {
 func (s *sampling) put(samples []sample, down, live bool) {
 	const few = 100
 	for _, x := range samples {
-		if len(s.flows) < few || s.find(x.flow) != nil {
+		if len(s.flows) < few || s.find(x.flow) != &s.others {
 			s.open = append(s.open, passing{x, down, live})
 		}
 	}
@@ -176,9 +177,6 @@ func (s *sampling) match(epoch span, limit uint32, lone bool) {
 	for k, next := 0, 0; k < len(s.open); k = next {
 		a := s.open[k]
 		f := s.find(a.flow)
-		if f == nil {
-			f = &s.others
-		}
 		for next = k + 1; next < len(s.open) && s.open[next].flow == a.flow && s.open[next].tag == a.tag; next++ {
 		}
 		switch a, b, ok := pairOf(s.open[k:next]); {

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/internal/wire"
 )
 
 // A segment is a file of frames, one after the other: a head of fixed size, and an encoded epoch. Opening it
@@ -78,7 +79,7 @@ func appendFrame(dst []byte, r *Recorder) ([]byte, entry) {
 	head = be.AppendUint32(head, e.head)
 	head = be.AppendUint64(head, uint64(e.start))
 	head = be.AppendUint64(head, uint64(e.end))
-	be.AppendUint32(head, crc32.Checksum(head, castagnoli))
+	wire.Seal(head, 0)
 	return dst, e
 }
 

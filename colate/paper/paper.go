@@ -56,6 +56,9 @@ func New(c Config) (*Recorder, error) {
 	return &Recorder{config: c, sums: make([]uint64, c.Counters)}, nil
 }
 
+// Config returns the configuration that the recorder was made with.
+func (r *Recorder) Config() Config { return r.config }
+
 // Update records that packet p of flow f passed at time t, in nanoseconds since an epoch that all points share.
 // The paper draws j at random. Here the packet's digest decides, so that two points agree.
 func (r *Recorder) Update(f hashing.Flow, p hashing.Packet, t int64) {
