@@ -130,8 +130,7 @@ func (a *accumulator) estimate(i int, r *Result) error {
 	case own.dark > 0:
 		return none("in epochs from %d to %d ns each of the flow's counters lost some of its %.0f packets: nothing tells "+
 			"how long these took", own.darkSpan.start, own.darkSpan.end, own.dark)
-	}
-	if !a.common.settles() {
+	case !a.common.settles():
 		return none("too many packets are on their way in each counter: more Counters or a longer Period settle them%s", a.clocks())
 	}
 	e.learn()
@@ -275,7 +274,11 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	}
 	low, high := 0.0, 0.0 // by how much the counters' mean may be too low and too high
 	if r.share < 1 {
-		least, most := tails(&r.errors, confidence)
+		// One more error of the same kind is among the rank first or last with probability 2·rank/(absentFlows+1). Beyond
+		// 99 %, take a Pareto tail of index 2.
+		rank := (1 - confidence) / 2 * (absentFlows + 1)
+		whole, beyond := max(int(rank), 1), math.Sqrt(max(1/rank, 1))
+		least, most := min(r.errors[whole-1], 0)*beyond, max(r.errors[absentFlows-whole], 0)*beyond
 		half := estimate.StudentQuantile((1+confidence)/2, r.freedom) * r.own
 		low, high = half-least+r.bias+r.hidden, half+most+r.bias
 	}
@@ -285,19 +288,6 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 		i.Low, i.High = r.Mean-math.Hypot((1-r.share)*high, r.share*down), r.Mean+math.Hypot((1-r.share)*low, r.share*up)
 	}
 	return i
-}
-
-// tails returns the errors between which one more error of the same kind lies.
-func tails(errors *[absentFlows]float64, confidence float64) (low, high float64) {
-	// It is among the rank first or last with probability 2·rank/(absentFlows+1). Beyond
-	// 99 %, take a Pareto tail of index 2.
-	rank := (1 - confidence) / 2 * (absentFlows + 1)
-	beyond := 1.0
-	if rank < 1 {
-		beyond = math.Sqrt(1 / rank)
-	}
-	whole := max(int(rank), 1)
-	return min(errors[whole-1], 0) * beyond, max(errors[absentFlows-whole], 0) * beyond
 }
 
 // Quantile returns the delay that a fraction p of the flow's packets did not exceed, from 0 to 1, and an
