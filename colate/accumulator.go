@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
 )
 
@@ -77,12 +76,12 @@ func newAccumulator(c Config, flows int) *accumulator {
 // aim empties the accumulator, which then follows these flows. The error wraps [estimate.ErrConfig].
 func (a *accumulator) aim(flows []joint.FlowRecord) error {
 	if len(flows) == 0 {
-		return estimate.Invalid("colate", "number of flows", 0, "at least 1")
+		return invalid("number of flows", 0, "at least 1")
 	}
 	c, m := &a.config, a.config.PerFlow
 	for i, f := range flows {
 		if !(f.Packets >= 0 && f.Packets < 1<<60) || !(f.Doubt >= 0 && f.Doubt < 1<<60) {
-			return estimate.Invalid("colate", fmt.Sprintf("flow %d", i), f, "packets and doubt from 0 to 2^60")
+			return invalid(fmt.Sprintf("flow %d", i), f, "packets and doubt from 0 to 2^60")
 		}
 		for j := range m {
 			a.at[i*m+j] = c.place(f.Flow, j)

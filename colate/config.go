@@ -80,30 +80,31 @@ var DefaultConfig = Config{
 	Period:     60e9,
 }
 
+func invalid(field string, got any, want string, args ...any) error {
+	return estimate.Invalid("colate", field, got, fmt.Sprintf(want, args...))
+}
+
 // Validate reports the first field that is out of range, as [estimate.ErrConfig].
 func (c *Config) Validate() error {
-	bad := func(field string, got any, want string, args ...any) error {
-		return estimate.Invalid("colate", field, got, fmt.Sprintf(want, args...))
-	}
 	switch {
 	case c.PerFlow < 2 || c.PerFlow > maxPerFlow:
-		return bad("PerFlow", c.PerFlow, "2 to %d", maxPerFlow)
+		return invalid("PerFlow", c.PerFlow, "2 to %d", maxPerFlow)
 	case c.Counters <= c.PerFlow || c.Counters > maxCounters:
-		return bad("Counters", c.Counters, "more than PerFlow, %d, and at most %d", c.PerFlow, maxCounters)
+		return invalid("Counters", c.Counters, "more than PerFlow, %d, and at most %d", c.PerFlow, maxCounters)
 	case c.Bits < 16 || c.Bits > 64:
-		return bad("Bits", c.Bits, "16 to 64")
+		return invalid("Bits", c.Bits, "16 to 64")
 	case c.CountBits < 4 || c.CountBits > 24:
-		return bad("CountBits", c.CountBits, "4 to 24")
+		return invalid("CountBits", c.CountBits, "4 to 24")
 	case c.DigestBits < 4 || c.DigestBits > 32:
-		return bad("DigestBits", c.DigestBits, "4 to 32")
+		return invalid("DigestBits", c.DigestBits, "4 to 32")
 	case c.Bits < c.lowBits()+8:
-		return bad("Bits", c.Bits, "8 more than CountBits and DigestBits, %d, at least", c.lowBits())
+		return invalid("Bits", c.Bits, "8 more than CountBits and DigestBits, %d, at least", c.lowBits())
 	case c.Shift > c.lowBits():
-		return bad("Shift", c.Shift, "0 to CountBits and DigestBits, %d", c.lowBits())
+		return invalid("Shift", c.Shift, "0 to CountBits and DigestBits, %d", c.lowBits())
 	case c.Samples < 0 || c.Samples > maxCounters || (c.Samples == 0) != (c.OneIn == 0):
-		return bad("Samples", c.Samples, "0 to %d, and 0 if and only if OneIn is 0", maxCounters)
+		return invalid("Samples", c.Samples, "0 to %d, and 0 if and only if OneIn is 0", maxCounters)
 	case c.Period < 1 || c.Period > maxPeriod:
-		return bad("Period", c.Period, "1 to %d ns", int64(maxPeriod))
+		return invalid("Period", c.Period, "1 to %d ns", int64(maxPeriod))
 	}
 	return nil
 }
@@ -162,16 +163,13 @@ const sampleShare = 0.1
 // packets are sampled more bytes buy nothing. Without records samples say more, and get all bytes. The error wraps
 // [estimate.ErrConfig] if the demand is out of range or no Config meets it.
 func Plan(d Demand) (c Config, bitsPerPacket float64, err error) {
-	bad := func(field string, got any, want string, args ...any) (Config, float64, error) {
-		return Config{}, 0, estimate.Invalid("colate", field, got, fmt.Sprintf(want, args...))
-	}
 	switch {
 	case !(d.Rate > 0 && d.Rate <= 1e10):
-		return bad("Rate", d.Rate, "over 0 and up to 10^10 packets a second")
+		return Config{}, 0, invalid("Rate", d.Rate, "over 0 and up to 10^10 packets a second")
 	case !(d.BytesADay > 0 && d.BytesADay <= 1e18):
-		return bad("BytesADay", d.BytesADay, "over 0 and up to 10^18")
+		return Config{}, 0, invalid("BytesADay", d.BytesADay, "over 0 and up to 10^18")
 	case !(d.Delay >= 0 && d.Delay <= 1e15):
-		return bad("Delay", d.Delay, "0 to 10^15 ns")
+		return Config{}, 0, invalid("Delay", d.Delay, "0 to 10^15 ns")
 	}
 	c = DefaultConfig
 	packets, allowed := d.Rate*float64(c.Period)/1e9, d.BytesADay*8/86400/d.Rate // in an epoch, and bits of each
@@ -185,7 +183,7 @@ func Plan(d Demand) (c Config, bitsPerPacket float64, err error) {
 	if d.NoRecords {
 		c.Counters = c.PerFlow + 1
 		if bitsPerPacket = c.epochBits(float64(c.Counters), packets) / packets; bitsPerPacket >= allowed {
-			return bad("BytesADay", d.BytesADay, "more, for %g packets a second: an epoch's head takes so many", d.Rate)
+			return Config{}, 0, invalid("BytesADay", d.BytesADay, "more, for %g packets a second: an epoch's head takes so many", d.Rate)
 		}
 		sample()
 		return c, bitsPerPacket, c.Validate()
@@ -196,10 +194,10 @@ func Plan(d Demand) (c Config, bitsPerPacket float64, err error) {
 	})
 	bitsPerPacket = c.epochBits(float64(c.Counters), packets) / packets
 	if sample(); c.Counters < 2*c.PerFlow || c.Validate() != nil {
-		return bad("BytesADay", d.BytesADay, "more, for %g packets a second: no number of counters takes so few", d.Rate)
+		return Config{}, 0, invalid("BytesADay", d.BytesADay, "more, for %g packets a second: no number of counters takes so few", d.Rate)
 	}
 	if way := packets / float64(c.Counters) * d.Delay / float64(c.Period); way > mostOnTheWay {
-		return bad("Delay", d.Delay, "up to %.3g ns with %d counters for %g packets a second, or NoRecords",
+		return Config{}, 0, invalid("Delay", d.Delay, "up to %.3g ns with %d counters for %g packets a second, or NoRecords",
 			mostOnTheWay*d.Delay/way, c.Counters, d.Rate)
 	}
 	return c, bitsPerPacket, nil

@@ -73,7 +73,7 @@ func OpenStore(directory string, options StoreOptions) (*Store, error) {
 
 func openFiles(files fileSystem, options StoreOptions) (*Store, error) {
 	if least := min(options.Age, options.Bytes, options.Delay); least < 0 {
-		return nil, estimate.Invalid("colate", "Age, Bytes or Delay", least, "0 or more")
+		return nil, invalid("Age, Bytes or Delay", least, "0 or more")
 	}
 	const most = 64 << 20
 	options.segmentBytes = cmp.Or(options.segmentBytes, min(most, cmp.Or(options.Bytes/8, most)))
