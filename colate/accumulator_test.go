@@ -206,8 +206,7 @@ func TestAreas(t *testing.T) {
 				}
 			}
 			for e := range int64(room - 1) {
-				table.put(0, 0, up[e])
-				table.put(0, 1, down[e])
+				table.put(0, up[e], down[e])
 				pair.end(span{e * 1000, e*1000 + 1000}, 1, 1, true)
 			}
 			var s sight

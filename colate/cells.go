@@ -46,21 +46,11 @@ func newCellTable(c Config, cells, size int) *cellTable {
 	return &cellTable{config: c, size: size, longest: math.Inf(1), changes: make([]uint64, cells*size), counts: make([]uint32, cells*size)}
 }
 
-// begin empties the epoch after the last, and put adds a word of the first or second point to cell i in it.
-func (t *cellTable) begin() {
-	for at := t.epochs; at < len(t.counts); at += t.size {
-		t.changes[at], t.counts[at] = 0, 0
-	}
-}
-
-func (t *cellTable) put(i, point int, word uint64) {
+// put sets the contents of cell i in the epoch after the last.
+func (t *cellTable) put(i int, up, down uint64) {
 	at := i*t.size + t.epochs
-	if point == 0 {
-		t.changes[at] -= word
-		return
-	}
-	t.changes[at] += word
-	t.counts[at] = (t.counts[at] + uint32(word)) & (1<<t.config.CountBits - 1)
+	t.changes[at] = down - up
+	t.counts[at] = uint32(down & (1<<t.config.CountBits - 1))
 }
 
 // keep empties the table but for its last epochs, which no longer count.
@@ -265,10 +255,8 @@ func newComparison(c Config, cells, epochs int) comparison {
 
 // add adds a pair of epochs. Add them in order of time.
 func (c *comparison) add(up, down *Recorder, s span) {
-	c.table.begin()
 	for i, k := range c.at {
-		c.table.put(i, 0, up.words[k])
-		c.table.put(i, 1, down.words[k])
+		c.table.put(i, up.words[k], down.words[k])
 	}
 	c.samples.put(up.samples, false, true)
 	c.samples.put(down.samples, true, true)

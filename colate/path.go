@@ -96,6 +96,7 @@ type query struct {
 	clock    *clock.History // of which the second point's times are corrected, if any
 	apart    bool           // epochs that are compared begin at different times
 	owed     uint64         // packets of the first point that have not come
+	sums     [2][]uint64    // of a step's words, by cell: nearer than the table's
 }
 
 // A foundEntry is an epoch to be compared, with its span by the first point's
@@ -238,7 +239,10 @@ func (q *query) next() (step span, entries []foundEntry) {
 // add adds a step to a comparison, but does not end it, and returns how many packets each point has.
 func (q *query) add(step span, entries []foundEntry, c *comparison, counts bool) (packets [2]uint64, err error) {
 	limit := uint32(math.MaxUint32)
-	c.table.begin()
+	for i := range q.sums {
+		q.sums[i] = slices.Grow(q.sums[i][:0], len(c.at))[:len(c.at)]
+		clear(q.sums[i])
+	}
 	for k := range entries {
 		e := &entries[k]
 		h, err := q.addEpoch(e, c, counts)
@@ -250,6 +254,9 @@ func (q *query) add(step span, entries []foundEntry, c *comparison, counts bool)
 		}
 		packets[e.point] += h.packets
 		limit = min(limit, h.limit)
+	}
+	for i := range c.at {
+		c.table.put(i, q.sums[0][i], q.sums[1][i])
 	}
 	// An epoch that the first point lacks, before others, and in which more came than had not come of those sent.
 	lone := packets[0] == 0 && packets[1] > q.owed && slices.ContainsFunc(q.found, func(e foundEntry) bool { return e.point == 0 })
@@ -283,7 +290,7 @@ func (q *query) addEpoch(e *foundEntry, c *comparison, counts bool) (*epochHead,
 		if correct {
 			word = q.config.nearWord(word, e.reading)
 		}
-		c.table.put(i, e.point, word)
+		q.sums[e.point][i] += word
 	})
 	if err != nil {
 		return nil, err
