@@ -42,10 +42,6 @@ type cellTable struct {
 	typical []int     // cells
 }
 
-func newCellTable(c Config, cells, size int) *cellTable {
-	return &cellTable{config: c, size: size, longest: math.Inf(1), changes: make([]uint64, cells*size), counts: make([]uint32, cells*size)}
-}
-
 // put sets the contents of cell i in the epoch after the last.
 func (t *cellTable) put(i int, up, down uint64) {
 	at := i*t.size + t.epochs
@@ -250,7 +246,10 @@ func newComparison(c Config, cells, epochs int) comparison {
 	for i := range order {
 		order[i] = uint32(i)
 	}
-	return comparison{config: c, at: slices.Clone(order), order: order, table: newCellTable(c, cells, epochs), samples: &sampling{config: c}}
+	table := &cellTable{
+		config: c, size: epochs, longest: math.Inf(1), changes: make([]uint64, cells*epochs), counts: make([]uint32, cells*epochs),
+	}
+	return comparison{config: c, at: slices.Clone(order), order: order, table: table, samples: &sampling{config: c}}
 }
 
 // add adds a pair of epochs. Add them in order of time.
