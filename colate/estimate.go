@@ -223,6 +223,7 @@ func (e *estimator) agrees(record joint.FlowRecord) (low, high float64, ok bool)
 	return max(low, 0), high, record.Packets == 0 || record.Packets >= low && record.Packets-missed <= high
 }
 
+// fill fills in the result from tallies that tell of the flow.
 func (e *estimator) fill(r *Result, all *common, reference, unit float64) {
 	own := e.own
 	above := (own.sum - e.sum) / e.packets
