@@ -78,7 +78,7 @@ func (c *common) learn(t *cellTable, first, stride int) {
 	}
 	c.lost = max(1-arrived/max(left, 1), 0)
 	c.cells += float64(len(t.typical))
-	c.means(t, &came)
+	c.means(t)
 	var s sight
 	for _, i := range t.typical {
 		t.read(i, &s)
@@ -87,16 +87,17 @@ func (c *common) learn(t *cellTable, first, stride int) {
 	}
 }
 
-// means learns delays from typical cells, in all of which so many packets came.
-func (c *common) means(t *cellTable, all *[room]float64) {
-	var area, count [room]float64
+// means learns delays from typical cells.
+func (c *common) means(t *cellTable) {
+	var area, count, all [room]float64
 	var s sight
 	for _, i := range t.typical {
 		t.read(i, &s)
 		for e := range t.epochs {
-			if s.has(e) {
+			n := t.packets(i, e)
+			if all[e] += n; s.has(e) {
 				area[e] += s.areas[e]
-				count[e] += t.packets(i, e)
+				count[e] += n
 			}
 		}
 	}
@@ -178,6 +179,7 @@ func (s *scatter) add(t *cellTable, i int, of *sight, epochs uint32, mean *[room
 	s.cells += weight / packets
 }
 
+// variance returns the variance of a packet's delay.
 func (s *scatter) variance() float64 { return s.squares / max(s.degrees, 1) }
 
 // A crossed is about packets that came in epochs after they were sent, of which rises of counts tell: those that
