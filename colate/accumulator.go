@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/joint"
 )
 
@@ -15,15 +14,12 @@ const absentFlows = 199
 
 // An accumulator follows some flows through the epochs of two points. Its size does not depend on the number of epochs.
 type accumulator struct {
-	comparison
-	flows []joint.FlowRecord
-	at    []uint32 // counters: PerFlow for each flow, then those of absent flows
-	order []uint32 // cells, by counter
-
-	tallies   []tally   // of the flows, then of absent flows
-	filled    []float64 // packets in the flows' cells
-	reference float64   // a delay subtracted from those of all packets
-	begun     bool
+	comparison // of PerFlow counters for each flow, then for each absent flow
+	flows      []joint.FlowRecord
+	tallies    []tally   // of the flows, then of absent flows
+	filled     []float64 // packets in the flows' cells
+	reference  float64   // a delay subtracted from those of all packets
+	begun      bool
 
 	// Of the current table.
 	cells  []flowCell // of one flow, those that are used
@@ -65,27 +61,27 @@ type flowCell struct {
 	margin float64 // by how many packets it may be fuller than expected
 }
 
-// newAccumulator returns an empty accumulator for flows at points of Config c. The error wraps [estimate.ErrConfig].
-func newAccumulator(c Config, flows []joint.FlowRecord) (*accumulator, error) {
-	if len(flows) == 0 {
-		return nil, estimate.Invalid("colate", "number of flows", 0, "at least 1")
-	}
-	m, all := c.PerFlow, len(flows)+absentFlows
+// newAccumulator returns an accumulator for a number of flows at points of Config c, which aim empties.
+func newAccumulator(c Config, flows int) *accumulator {
+	m, all := c.PerFlow, flows+absentFlows
 	a := &accumulator{
-		comparison: comparison{config: c.comparable(), table: newCellTable(c, all*m, room)},
-		flows:      slices.Clone(flows), at: make([]uint32, all*m), order: make([]uint32, all*m),
-		tallies: make([]tally, all), filled: make([]float64, len(flows)*m), cells: make([]flowCell, m), totals: make([]float64, m),
+		comparison: newComparison(c.comparable(), all*m, room),
+		flows:      make([]joint.FlowRecord, flows),
+		tallies:    make([]tally, all), filled: make([]float64, flows*m), cells: make([]flowCell, m), totals: make([]float64, m),
 	}
-	a.samples, a.flush = &sampling{config: &a.config}, a.tell
-	return a, a.aim(flows)
+	a.take = a.tell
+	return a
 }
 
-// aim empties the accumulator, which then follows the same number of other flows.
+// aim empties the accumulator, which then follows these flows. The error wraps [estimate.ErrConfig].
 func (a *accumulator) aim(flows []joint.FlowRecord) error {
+	if len(flows) == 0 {
+		return invalid("number of flows", 0, "at least 1")
+	}
 	c, m := &a.config, a.config.PerFlow
 	for i, f := range flows {
 		if !(f.Packets >= 0 && f.Packets < 1<<60) || !(f.Doubt >= 0 && f.Doubt < 1<<60) {
-			return estimate.Invalid("colate", fmt.Sprintf("flow %d", i), f, "packets and doubt from 0 to 2^60")
+			return invalid(fmt.Sprintf("flow %d", i), f, "packets and doubt from 0 to 2^60")
 		}
 		for j := range m {
 			a.at[i*m+j] = c.place(f.Flow, j)
@@ -96,9 +92,6 @@ func (a *accumulator) aim(flows []joint.FlowRecord) error {
 		for j := range m {
 			a.at[(len(flows)+i)*m+j] = c.neighbour(a.at[j], i)
 		}
-	}
-	for i := range a.order {
-		a.order[i] = uint32(i)
 	}
 	slices.SortFunc(a.order, func(i, j uint32) int { return int(a.at[i]) - int(a.at[j]) })
 	a.table.keep(0)
@@ -123,11 +116,7 @@ func (c *Config) neighbour(at uint32, absent int) uint32 {
 
 // tell adds the epochs of the table that count to the tallies.
 func (a *accumulator) tell() {
-	t := a.table
-	if t.live == 0 {
-		return
-	}
-	a.common.learn(t, len(a.flows)*a.config.PerFlow, 1)
+	a.common.learn(a.table, len(a.flows)*a.config.PerFlow, 1)
 	if !a.begun {
 		a.reference, a.begun = a.common.usual, true
 	}
@@ -141,7 +130,6 @@ func (a *accumulator) tell() {
 		a.common.asked.degrees += own.degrees
 		a.common.shown += own.shown
 	}
-	t.live = 0
 }
 
 // tally adds the epochs of the table to flow f.
@@ -195,18 +183,22 @@ func (a *accumulator) use(f int) bool {
 		a.cells[slices.Index(at, at[j])].share += 1 / float64(m)
 	}
 	own := max(middle(a.totals)-a.common.full, 0) * float64(m) // which sorts them
-	least := max(a.totals[0]-a.common.full, 0) * float64(m)
-	a.tallies[f].least += least
+	a.tallies[f].least += max(a.totals[0]-a.common.full, 0) * float64(m)
 	if f < len(a.flows) {
 		a.margin += margin(a.common.full+own/float64(m)) / float64(len(a.flows))
 	}
+	for j := range a.cells {
+		c := &a.cells[j]
+		if c.margin = margin(a.common.full + own*c.share); f >= len(a.flows) {
+			c.margin = max(a.margin, c.margin) // or it would not have what the flows' cells may have of others
+		}
+	}
 	a.cells = slices.DeleteFunc(a.cells, func(c flowCell) bool {
-		return c.share == 0 || t.total(c.at) > a.common.full+own*c.share+a.marginOf(f, own*c.share)
+		return c.share == 0 || t.total(c.at) > a.common.full+own*c.share+c.margin
 	})
 	large, settled := 0.0, 0.0 // packets
 	for j := range a.cells {
 		c := &a.cells[j]
-		c.margin = a.marginOf(f, own*c.share)
 		a.kept += c.share
 		for e := range t.epochs {
 			n := t.packets(c.at, e)
@@ -217,15 +209,6 @@ func (a *accumulator) use(f int) bool {
 	most := math.Ldexp(1, int(a.config.CountBits)-1) * float64(max(a.epochs+a.missing, 1))
 	tooMany := f < len(a.flows) && own > 0 && a.flows[f].Packets > most*float64(m)
 	return len(a.cells) > 0 && !tooMany && large <= someLarge*settled
-}
-
-// marginOf returns by how many packets a cell may be fuller than expected with a number of flow f's. An absent
-// flow's may be as full as the flows', or it would not have what these may have of others.
-func (a *accumulator) marginOf(f int, own float64) float64 {
-	if f >= len(a.flows) {
-		return max(a.margin, margin(a.common.full+own))
-	}
-	return margin(a.common.full + own)
 }
 
 // tallyEpoch adds an epoch. The flow's settled cells stand for the others, by

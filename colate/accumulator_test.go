@@ -87,23 +87,23 @@ func (w world) stored(t testing.TB, epochs map[int64]*[2]*Recorder) Path {
 // follow adds all epochs, in the order of time.
 func (w world) follow(t testing.TB, epochs map[int64]*[2]*Recorder, flows []joint.FlowRecord) *accumulator {
 	t.Helper()
-	a, err := newAccumulator(w.config, flows)
-	if err != nil {
+	a := newAccumulator(w.config, len(flows))
+	if err := a.aim(flows); err != nil {
 		t.Fatal(err)
 	}
-	a.addAll(t, a.at, epochs)
+	a.addAll(t, epochs)
 	return a
 }
 
 // addAll adds epochs in the order of time.
-func (c *comparison) addAll(t testing.TB, at []uint32, epochs map[int64]*[2]*Recorder) {
+func (c *comparison) addAll(t testing.TB, epochs map[int64]*[2]*Recorder) {
 	t.Helper()
 	for _, start := range slices.Sorted(maps.Keys(epochs)) {
 		up, down, s, err := pair(epochs[start][0], epochs[start][1])
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.add(at, up, down, s)
+		c.add(up, down, s)
 	}
 }
 
@@ -188,7 +188,8 @@ func TestAreas(t *testing.T) {
 	for _, loss := range []float64{0, 0.02} {
 		settled, epochs := 0, 0
 		for range 400 {
-			table := newCellTable(c, 1, room)
+			pair := newComparison(c, 1, room)
+			table := pair.table
 			type packet struct {
 				in, out int64
 				lost    bool
@@ -206,7 +207,7 @@ func TestAreas(t *testing.T) {
 			}
 			for e := range int64(room - 1) {
 				table.put(0, up[e], down[e])
-				table.end(span{e * 1000, e*1000 + 1000}, true, true, func() {})
+				pair.end(span{e * 1000, e*1000 + 1000}, 1, 1, true)
 			}
 			var s sight
 			table.read(0, &s)
@@ -295,7 +296,7 @@ func TestEstimateErrors(t *testing.T) {
 		t.Errorf("other packets at the second point: %v, %v", r.MeanInterval(0.95), err)
 	}
 	for name, flows := range map[string][]joint.FlowRecord{"none": nil, "negative": {{Packets: -1}}, "NaN": {{Packets: math.NaN()}}} {
-		if _, err := newAccumulator(testConfig, flows); !errors.Is(err, estimate.ErrConfig) {
+		if err := newAccumulator(testConfig, len(flows)).aim(flows); !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("flows, %s: %v", name, err)
 		}
 	}

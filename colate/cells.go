@@ -42,37 +42,11 @@ type cellTable struct {
 	typical []int     // cells
 }
 
-func newCellTable(c Config, cells, size int) *cellTable {
-	return &cellTable{config: c, size: size, longest: math.Inf(1), changes: make([]uint64, cells*size), counts: make([]uint32, cells*size)}
-}
-
 // put sets the contents of cell i in the epoch after the last.
 func (t *cellTable) put(i int, up, down uint64) {
 	at := i*t.size + t.epochs
 	t.changes[at] = down - up
 	t.counts[at] = uint32(down & (1<<t.config.CountBits - 1))
-}
-
-// end finishes an epoch, in the window or not. An epoch that does not count helps to settle others. If the
-// table is full, end calls flush and keeps the last epochs, some of which count only then.
-func (t *cellTable) end(s span, inside, counts bool, flush func()) {
-	t.spans[t.epochs] = s
-	if counts {
-		t.live |= 1 << t.epochs
-	}
-	if inside != t.inside {
-		t.ends |= 1 << t.epochs
-	}
-	t.inside = inside
-	if t.epochs++; t.epochs < t.size {
-		return
-	}
-	ahead := t.size / 4
-	late := t.live >> (t.size - ahead)
-	t.live &= 1<<(t.size-ahead) - 1
-	flush()
-	t.keep(2 * ahead)
-	t.live = late << ahead
 }
 
 // keep empties the table but for its last epochs, which no longer count.
@@ -107,9 +81,7 @@ func (t *cellTable) edge(e int) bool {
 // packets returns how many packets of cell i came in an epoch, sent how many were sent,
 // and gone how many more were sent than came: they are lost, or on their way.
 func (t *cellTable) packets(i, e int) float64 { return float64(t.counts[i*t.size+e]) }
-
-func (t *cellTable) sent(i, e int) float64 { return max(t.packets(i, e)+t.gone(i, e), 0) }
-
+func (t *cellTable) sent(i, e int) float64    { return max(t.packets(i, e)+t.gone(i, e), 0) }
 func (t *cellTable) gone(i, e int) float64 {
 	return -float64(estimate.SignExtend(t.changes[i*t.size+e], int(t.config.CountBits)))
 }
@@ -152,7 +124,6 @@ type sight struct {
 	areas   [room]float64 // in nanoseconds, and 0 where it is not settled
 }
 
-// has reports whether the cell is settled in an epoch.
 func (s *sight) has(e int) bool { return s.settled>>e&1 != 0 }
 
 // read sees cell i.
@@ -258,9 +229,11 @@ func largestSum(c *Config) float64 { return math.Ldexp(c.unit(), int(c.sumBits()
 
 // A comparison is what two points say epoch by epoch, of some counters in a table, and of samples.
 type comparison struct {
-	config  Config // without the fields in which points may differ
+	config  Config   // without the fields in which points may differ
+	at      []uint32 // the counters
+	order   []uint32 // cells, by counter
 	table   *cellTable
-	flush   func() // takes the table's epochs that count
+	take    func() // adds the table's epochs that count to what they are for
 	samples *sampling
 	common  common
 	epochs  int // pairs added
@@ -268,9 +241,20 @@ type comparison struct {
 	unread  int // pairs that could not be read
 }
 
-// add adds a pair of epochs, whose counters at these places the table has. Add them in order of time.
-func (c *comparison) add(at []uint32, up, down *Recorder, s span) {
-	for i, k := range at {
+func newComparison(c Config, cells, epochs int) comparison {
+	order := make([]uint32, cells)
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	table := &cellTable{
+		config: c, size: epochs, longest: math.Inf(1), changes: make([]uint64, cells*epochs), counts: make([]uint32, cells*epochs),
+	}
+	return comparison{config: c, at: slices.Clone(order), order: order, table: table, samples: &sampling{config: c}}
+}
+
+// add adds a pair of epochs. Add them in order of time.
+func (c *comparison) add(up, down *Recorder, s span) {
+	for i, k := range c.at {
 		c.table.put(i, up.words[k], down.words[k])
 	}
 	c.samples.put(up.samples, false, true)
@@ -279,20 +263,45 @@ func (c *comparison) add(at []uint32, up, down *Recorder, s span) {
 	c.end(s, up.packets, down.packets, true)
 }
 
-// end finishes a pair of epochs that was put into the table. A point without packets may have
-// had none, or have lost its records. An epoch that does not count only helps to settle others.
-func (c *comparison) end(s span, up, down uint64, counts bool) {
+// end finishes a pair of epochs that was put into the table, in the window or not; others only help to settle those. A
+// point without packets may have had none, or have lost its records. If the table is full, its epochs are taken, and
+// it keeps the last ones, some of which count only then.
+func (c *comparison) end(s span, up, down uint64, inside bool) {
+	t, counts := c.table, inside && up+down > 0
 	switch {
-	case !counts || up == 0 && down == 0:
+	case !counts:
 	case up > 0 && down > 0:
 		c.epochs++
 	default:
 		c.missing++
 	}
-	if up > 0 && down == 0 {
-		c.table.blank |= 1 << c.table.epochs
+	if counts {
+		t.live |= 1 << t.epochs
 	}
-	c.table.end(s, counts, counts && up+down > 0, c.flush)
+	if inside != t.inside {
+		t.ends |= 1 << t.epochs
+	}
+	if up > 0 && down == 0 {
+		t.blank |= 1 << t.epochs
+	}
+	t.spans[t.epochs], t.inside = s, inside
+	if t.epochs++; t.epochs < t.size {
+		return
+	}
+	ahead := t.size / 4
+	late := t.live >> (t.size - ahead)
+	t.live &= 1<<(t.size-ahead) - 1
+	c.flush()
+	t.keep(2 * ahead)
+	t.live = late << ahead
+}
+
+// flush takes the table's epochs that count.
+func (c *comparison) flush() {
+	if c.table.live != 0 {
+		c.take()
+	}
+	c.table.live = 0
 }
 
 // read returns what part of the pairs could be read.
@@ -310,7 +319,7 @@ func pair(up, down *Recorder) (*Recorder, *Recorder, span, error) {
 	up, down = alike(up, down)
 	a, b := span{up.start, up.start + up.config.Period}, span{down.start, down.start + down.config.Period}
 	switch {
-	case !up.config.like(&down.config):
+	case !up.config.like(down.config):
 		return nil, nil, a, fmt.Errorf("colate: %w: epochs of %+v and %+v", estimate.ErrMismatch, up.config, down.config)
 	case up.packets == 0:
 		a = b

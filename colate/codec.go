@@ -108,7 +108,7 @@ func (r *Recorder) UnmarshalBinary(data []byte) error {
 	}
 	var decoded *Recorder
 	if err == nil {
-		decoded, err = h.decode(&blockReader{part: func(from, to int64) ([]byte, error) { return data[from:to], nil }})
+		decoded, err = h.decode(&epochReader{file: bytes.NewReader(data)})
 	}
 	if err != nil {
 		return fmt.Errorf("colate: %w", err)
@@ -121,23 +121,15 @@ func (r *Recorder) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// A blockReader reads the blocks of an encoded epoch, into room that it keeps.
-type blockReader struct {
-	part func(from, to int64) ([]byte, error) // of the epoch, valid until the next call
-	rows []row
-	bits []byte
-}
-
-// decode decodes what is behind the head.
-func (h *epochHead) decode(b *blockReader) (r *Recorder, err error) {
+func (h *epochHead) decode(b *epochReader) (r *Recorder, err error) {
 	r = newRecorder(h.config, h.sampled)
 	r.start, r.packets, r.limit = h.start, h.packets, h.limit
 	if h.packets > 0 {
 		r.rare = uint64(h.limit) << 32
 	}
+	r.words = r.words[:0]
 	for i := 0; i < h.config.blocks() && err == nil; i++ {
-		from, to := h.config.blockOf(i)
-		err = h.readCounters(r.words[from:to], i, b)
+		r.words, err = h.readCounters(r.words, i, b)
 	}
 	for i := 0; i < sampleBlocks(h.sampled) && err == nil; i++ {
 		r.samples, err = h.readSamples(r.samples, i, b)
@@ -148,8 +140,7 @@ func (h *epochHead) decode(b *blockReader) (r *Recorder, err error) {
 	return r, err
 }
 
-// read decodes a block of so many rows.
-func (h *epochHead) read(block int, c *blockCodec, b *blockReader, least, most int) error {
+func (h *epochHead) read(block int, c *blockCodec, b *epochReader, least, most int) error {
 	data, err := b.part(h.offsets[block], h.offsets[block+1])
 	if err == nil {
 		err = c.read(b, data, least, most)
@@ -160,17 +151,17 @@ func (h *epochHead) read(block int, c *blockCodec, b *blockReader, least, most i
 	return err
 }
 
-// readCounters decodes a block of counters into words.
-func (h *epochHead) readCounters(words []uint64, block int, b *blockReader) error {
-	err := h.read(block, &h.counters, b, len(words), len(words))
-	for i := 0; i < len(words) && err == nil; i++ {
-		words[i] = h.join(b.rows[i])
+// readCounters and readSamples append what a block holds.
+func (h *epochHead) readCounters(dst []uint64, block int, b *epochReader) ([]uint64, error) {
+	from, to := h.config.blockOf(block)
+	err := h.read(block, &h.counters, b, to-from, to-from)
+	for i := 0; i < to-from && err == nil; i++ {
+		dst = append(dst, h.join(b.rows[i]))
 	}
-	return err
+	return dst, err
 }
 
-// readSamples appends the samples of a block.
-func (h *epochHead) readSamples(dst []sample, block int, b *blockReader) ([]sample, error) {
+func (h *epochHead) readSamples(dst []sample, block int, b *epochReader) ([]sample, error) {
 	err := h.read(h.config.blocks()+block, &h.samples, b, 0, h.sampled-len(dst))
 	if err != nil {
 		return dst, err
@@ -197,14 +188,13 @@ type epochHead struct {
 	offsets           []int64 // of the blocks, and the end
 }
 
-// size returns that of the whole epoch.
 func (h *epochHead) size() int64 { return h.offsets[len(h.offsets)-1] }
 
 // codecs fills in those of the blocks, from what else is known.
 func (h *epochHead) codecs() {
 	c := &h.config
-	h.counters = blockCodec{true, uint(c.CountBits), uint(c.DigestBits), uint(c.sumBits())}
-	h.samples = blockCodec{false, 32, uint(bits.Len32(max(h.limit, 1) - 1)), 64}
+	h.counters = blockCodec{true, int(c.CountBits), int(c.DigestBits), int(c.sumBits())}
+	h.samples = blockCodec{false, 32, bits.Len32(max(h.limit, 1) - 1), 64}
 }
 
 // split splits a counter's word into its count as encoded, its digest, and what is left of its sum.
@@ -304,96 +294,80 @@ type row struct{ number, digest, time uint64 }
 // with the number.
 type blockCodec struct {
 	counters                         bool
-	numberBits, digestBits, timeBits uint
+	numberBits, digestBits, timeBits int
 }
 
-// timeWidth returns the number of bits in a time.
-func (b *blockCodec) timeWidth(base uint, number uint64) uint {
+func (b *blockCodec) timeWidth(base int, number uint64) int {
 	if b.counters {
-		base += (uint(bits.Len64(number)) + 1) / 2
+		base += (bits.Len64(number) + 1) / 2
 	}
 	return min(b.timeBits, base)
 }
 
-// append appends a block.
 func (b *blockCodec) append(dst []byte, rows []row) []byte {
 	var total uint64
-	base, from := uint(0), len(dst)
+	base, from := 0, len(dst)
 	for _, r := range rows {
 		total += r.number
-		if need, has := uint(bits.Len64(r.time)), b.timeWidth(0, r.number); need > has+base {
+		if need, has := bits.Len64(r.time), b.timeWidth(0, r.number); need > has+base {
 			base = need - has
 		}
 	}
-	k := min(uint(max(bits.Len64(total/uint64(max(len(rows), 1))), 1)-1), b.numberBits)
+	k := min(max(bits.Len64(total/uint64(max(len(rows), 1))), 1)-1, b.numberBits)
 	w := wire.NewBitWriter(append(binary.BigEndian.AppendUint32(dst, uint32(len(rows))), byte(k), byte(base)))
 	for _, r := range rows {
 		if ones := r.number >> k; ones < maxOnes {
 			w.Put(1<<(ones+1)-2, int(ones)+1)
-			w.Put(r.number&(1<<k-1), int(k))
+			w.Put(r.number&(1<<k-1), k)
 		} else {
 			w.Put(1<<maxOnes-1, maxOnes)
-			w.Put(r.number, int(b.numberBits+1))
+			w.Put(r.number, b.numberBits+1)
 		}
 		if !b.counters || r.number > 0 {
-			w.Put(r.digest, int(b.digestBits))
-			w.Put(r.time, int(b.timeWidth(base, r.number)))
+			w.Put(r.digest, b.digestBits)
+			w.Put(r.time, b.timeWidth(base, r.number))
 		}
 	}
-	dst = w.Bytes()
-	return binary.BigEndian.AppendUint32(dst, crc32.Checksum(dst[from:], castagnoli))
+	return wire.Seal(w.Bytes(), from)
 }
 
 // read reads a block of the given number of rows, and checks its checksum. The error wraps [estimate.ErrEncoding].
-func (b *blockCodec) read(to *blockReader, data []byte, least, most int) error {
+func (b *blockCodec) read(to *epochReader, data []byte, least, most int) error {
 	end := len(data) - 4
 	if end < blockHead || crc32.Checksum(data[:end], castagnoli) != binary.BigEndian.Uint32(data[end:]) {
 		return fmt.Errorf("%w: checksum", estimate.ErrEncoding)
 	}
-	n, k, base := int(binary.BigEndian.Uint32(data)), uint(data[4]), uint(data[5])
+	n, k, base := int(binary.BigEndian.Uint32(data)), int(data[4]), int(data[5])
 	limit := 8 * (end - blockHead)
 	if n < least || n > most || n > limit { // a row has a bit
 		return fmt.Errorf("%w: %d rows in %d bytes, want %d to %d", estimate.ErrEncoding, n, len(data), least, most)
 	}
-	const longest = 32 // a row may end so many bytes behind invalid data
-	to.bits = append(append(to.bits[:0], data[blockHead:end]...), make([]byte, longest)...)
-	r := bitReader{data: to.bits}
-	ok := k <= b.numberBits && base <= 64
+	data = data[blockHead : len(data)+rowRoom]
+	at, ok := 0, k <= b.numberBits && base <= 64
 	to.rows = slices.Grow(to.rows[:0], n)
 	for ; ok && n > 0; n-- {
-		x := row{number: r.number(k, b.numberBits)}
-		if !b.counters || x.number > 0 {
-			x.digest = r.take(b.digestBits)
-			x.time = r.take(b.timeWidth(base, x.number))
+		var x row
+		if ones := bits.LeadingZeros64(^wire.Bits(data, at, 64)); ones < maxOnes {
+			at += ones + 1
+			x.number = uint64(ones)<<k | wire.Bits(data, at, k)
+			at += k
+		} else {
+			at += maxOnes
+			x.number = wire.Bits(data, at, b.numberBits+1)
+			at += b.numberBits + 1
 		}
-		ok = x.number <= 1<<b.numberBits && r.at <= limit
+		if !b.counters || x.number > 0 {
+			x.digest = wire.Bits(data, at, b.digestBits)
+			at += b.digestBits
+			width := b.timeWidth(base, x.number)
+			x.time = wire.Bits(data, at, width)
+			at += width
+		}
+		ok = x.number <= 1<<b.numberBits && at <= limit
 		to.rows = append(to.rows, x)
 	}
-	if spare := limit - r.at; !ok || spare >= 8 || r.take(uint(spare)) != 0 {
+	if spare := limit - at; !ok || spare >= 8 || wire.Bits(data, at, spare) != 0 {
 		return fmt.Errorf("%w: rows", estimate.ErrEncoding)
 	}
 	return nil
-}
-
-// A bitReader reads bits.
-type bitReader struct {
-	data []byte
-	at   int
-}
-
-// take reads width bits, up to 64.
-func (r *bitReader) take(width uint) uint64 {
-	at := r.at
-	r.at += int(width)
-	return wire.Bits(r.data, at, int(width))
-}
-
-func (r *bitReader) number(k, numberBits uint) uint64 {
-	ones := uint(bits.LeadingZeros64(^wire.Bits(r.data, r.at, 64)))
-	if ones >= maxOnes {
-		r.at += maxOnes
-		return r.take(numberBits + 1)
-	}
-	r.at += int(ones) + 1
-	return uint64(ones)<<k | r.take(k)
 }

@@ -2,6 +2,8 @@ package colate
 
 import (
 	"fmt"
+	"math"
+	"sort"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
@@ -78,30 +80,31 @@ var DefaultConfig = Config{
 	Period:     60e9,
 }
 
+func invalid(field string, got any, want string, args ...any) error {
+	return estimate.Invalid("colate", field, got, fmt.Sprintf(want, args...))
+}
+
 // Validate reports the first field that is out of range, as [estimate.ErrConfig].
 func (c *Config) Validate() error {
-	bad := func(field string, got any, want string, args ...any) error {
-		return estimate.Invalid("colate", field, got, fmt.Sprintf(want, args...))
-	}
 	switch {
 	case c.PerFlow < 2 || c.PerFlow > maxPerFlow:
-		return bad("PerFlow", c.PerFlow, "2 to %d", maxPerFlow)
+		return invalid("PerFlow", c.PerFlow, "2 to %d", maxPerFlow)
 	case c.Counters <= c.PerFlow || c.Counters > maxCounters:
-		return bad("Counters", c.Counters, "more than PerFlow, %d, and at most %d", c.PerFlow, maxCounters)
+		return invalid("Counters", c.Counters, "more than PerFlow, %d, and at most %d", c.PerFlow, maxCounters)
 	case c.Bits < 16 || c.Bits > 64:
-		return bad("Bits", c.Bits, "16 to 64")
+		return invalid("Bits", c.Bits, "16 to 64")
 	case c.CountBits < 4 || c.CountBits > 24:
-		return bad("CountBits", c.CountBits, "4 to 24")
+		return invalid("CountBits", c.CountBits, "4 to 24")
 	case c.DigestBits < 4 || c.DigestBits > 32:
-		return bad("DigestBits", c.DigestBits, "4 to 32")
+		return invalid("DigestBits", c.DigestBits, "4 to 32")
 	case c.Bits < c.lowBits()+8:
-		return bad("Bits", c.Bits, "8 more than CountBits and DigestBits, %d, at least", c.lowBits())
+		return invalid("Bits", c.Bits, "8 more than CountBits and DigestBits, %d, at least", c.lowBits())
 	case c.Shift > c.lowBits():
-		return bad("Shift", c.Shift, "0 to CountBits and DigestBits, %d", c.lowBits())
+		return invalid("Shift", c.Shift, "0 to CountBits and DigestBits, %d", c.lowBits())
 	case c.Samples < 0 || c.Samples > maxCounters || (c.Samples == 0) != (c.OneIn == 0):
-		return bad("Samples", c.Samples, "0 to %d, and 0 if and only if OneIn is 0", maxCounters)
+		return invalid("Samples", c.Samples, "0 to %d, and 0 if and only if OneIn is 0", maxCounters)
 	case c.Period < 1 || c.Period > maxPeriod:
-		return bad("Period", c.Period, "1 to %d ns", int64(maxPeriod))
+		return invalid("Period", c.Period, "1 to %d ns", int64(maxPeriod))
 	}
 	return nil
 }
@@ -121,12 +124,9 @@ func (c Config) comparable() Config {
 }
 
 // like reports whether epochs of both can be compared, once folded alike.
-func (c *Config) like(d *Config) bool { return c.comparable().unfolded() == d.comparable().unfolded() }
-
-// unfolded returns the Config that the recorder was made with.
-func (c Config) unfolded() Config {
-	c.fold = 0
-	return c
+func (c Config) like(d Config) bool {
+	c.fold = d.fold
+	return c.comparable() == d.comparable()
 }
 
 // counters returns how many counters there are when they are folded.
@@ -137,5 +137,80 @@ func (c *Config) forSamples() bool { return c.Counters < 2*c.PerFlow }
 
 // place returns where a flow's counter j is, H(f, j) in §3.1, when counters are folded.
 func (c *Config) place(f hashing.Flow, j int) uint32 {
-	return uint32(hashing.Row(hashing.Mix(uint64(f)^c.Identity, uint64(j)), uint64(c.Counters)) >> c.fold)
+	return uint32(hashing.Row(hashing.Mix(uint64(f)^c.Identity, uint64(j)), uint64(c.Counters))) >> (c.fold & 31)
+}
+
+// A Demand says what a point must record, for [Plan].
+type Demand struct {
+	Rate      float64 // packets a second, above 0 and up to 10^10
+	BytesADay float64 // bytes a day that a store may take, above 0
+	Delay     float64 // nanoseconds that packets take, and clocks differ in all; 0 or more
+	NoRecords bool    // few flow records will be at hand: packets are sampled instead
+}
+
+// mostOnTheWay is the largest number of packets of a counter that may be on
+// their way when the clock cuts: with more it is rarely settled.
+const mostOnTheWay = 2.0
+
+// sampleShare is the part of the bytes that samples get beside counters: about where flows of hundreds of packets are
+// as far behind samples alone as those of thousands are behind counters alone.
+const sampleShare = 0.1
+
+// Plan returns the Config that keeps the packets of a Demand as well as its bytes allow, and how many bits a
+// packet then takes. Counters, with the records of all flows, say more of large flows, and samples of small ones.
+// Samples get a tenth of the bytes, which costs large flows about as much accuracy as the rest costs small ones.
+// Of more counters than one for six packets some would be folded: what they leave pays for more samples, and once all
+// packets are sampled more bytes buy nothing. Without records samples say more, and get all bytes. The error wraps
+// [estimate.ErrConfig] if the demand is out of range or no Config meets it.
+func Plan(d Demand) (c Config, bitsPerPacket float64, err error) {
+	switch {
+	case !(d.Rate > 0 && d.Rate <= 1e10):
+		return Config{}, 0, invalid("Rate", d.Rate, "over 0 and up to 10^10 packets a second")
+	case !(d.BytesADay > 0 && d.BytesADay <= 1e18):
+		return Config{}, 0, invalid("BytesADay", d.BytesADay, "over 0 and up to 10^18")
+	case !(d.Delay >= 0 && d.Delay <= 1e15):
+		return Config{}, 0, invalid("Delay", d.Delay, "0 to 10^15 ns")
+	}
+	c = DefaultConfig
+	packets, allowed := d.Rate*float64(c.Period)/1e9, d.BytesADay*8/86400/d.Rate // in an epoch, and bits of each
+	// About what a sample takes: the more there are the closer are their flows. They get what counters leave.
+	sampleBits := 95 - math.Log2(packets+1)
+	sample := func() {
+		c.OneIn = uint32(min(max(math.Ceil(sampleBits/(allowed-bitsPerPacket)), 1), math.MaxUint32))
+		c.Samples = int(min(1.2*packets/float64(c.OneIn)+100, maxCounters))
+		bitsPerPacket += sampleBits / float64(c.OneIn)
+	}
+	if d.NoRecords {
+		c.Counters = c.PerFlow + 1
+		if bitsPerPacket = c.epochBits(float64(c.Counters), packets) / packets; bitsPerPacket >= allowed {
+			return Config{}, 0, invalid("BytesADay", d.BytesADay, "more, for %g packets a second: an epoch's head takes so many", d.Rate)
+		}
+		sample()
+		return c, bitsPerPacket, c.Validate()
+	}
+	most := max(packets/6, 4*float64(c.PerFlow))
+	c.Counters = sort.Search(int(min(maxCounters, most)), func(n int) bool {
+		return c.epochBits(float64(n+1), packets) > max((1-sampleShare)*allowed, allowed-sampleBits)*packets
+	})
+	bitsPerPacket = c.epochBits(float64(c.Counters), packets) / packets
+	if sample(); c.Counters < 2*c.PerFlow || c.Validate() != nil {
+		return Config{}, 0, invalid("BytesADay", d.BytesADay, "more, for %g packets a second: no number of counters takes so few", d.Rate)
+	}
+	if way := packets / float64(c.Counters) * d.Delay / float64(c.Period); way > mostOnTheWay {
+		return Config{}, 0, invalid("Delay", d.Delay, "up to %.3g ns with %d counters for %g packets a second, or NoRecords",
+			mostOnTheWay*d.Delay/way, c.Counters, d.Rate)
+	}
+	return c, bitsPerPacket, nil
+}
+
+// epochBits returns approximately how many bits an epoch's counters take in a store.
+func (c *Config) epochBits(counters, packets float64) float64 {
+	load := packets / counters
+	used := counters * -math.Expm1(-load)
+	// A time within the period, and half as many more bits as the count has. The sum's two and a half bits
+	// above its deviation are what a block's base leaves.
+	time := math.Log2(float64(c.Period)/c.unit()) + math.Log2(1+load)/2 + 0.8
+	count := math.Log2(1+load) + 1.5
+	perBlock := 8.0*blockOverhead + 16 + 4
+	return used*(float64(c.DigestBits)+min(time, float64(c.sumBits()))) + counters*count + math.Ceil(counters/blockCounters)*perBlock + 8*85
 }

@@ -27,8 +27,8 @@ func Decode(ctx context.Context, up, down *Recorder, flows []joint.FlowRecord, o
 	if err != nil {
 		return joint.Result{}, err
 	}
-	d, all := newDifferences(up.config, flows, 1)
-	d.add(all, up, down, s)
+	d := newDifferences(up.config, flows, 1)
+	d.add(up, down, s)
 	return d.decode(ctx, flows, opts, false)
 }
 
@@ -42,8 +42,8 @@ func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int
 	}
 	// A quarter of the epochs are seen again with the next ones: as many as packets take.
 	size := max(4*(1+q.delay/q.config.Period), int64(6<<20/q.config.counters()), 12)
-	d, all := newDifferences(q.config, flows, int(min(size, room)))
-	if err = q.walk(ctx, all, all, &d.comparison); err != nil {
+	d := newDifferences(q.config, flows, int(min(size, room)))
+	if err = q.walk(ctx, &d.comparison); err != nil {
 		return joint.Result{}, q.coverage, err
 	}
 	r, err := d.decode(ctx, flows, opts, q.clock != nil)
@@ -69,28 +69,21 @@ type difference struct {
 }
 
 // newDifferences returns differences of all counters, for a number of epochs in a table.
-func newDifferences(c Config, flows []joint.FlowRecord, epochs int) (d *differences, all []uint32) {
+func newDifferences(c Config, flows []joint.FlowRecord, epochs int) *differences {
 	n := c.counters()
-	d = &differences{
-		comparison: comparison{config: c, table: newCellTable(c, n, epochs)},
+	d := &differences{
+		comparison: newComparison(c, n, epochs),
 		counters:   make([]difference, n), sums: make([]float64, n), packets: make([]float64, n), gaps: make([][4]gap, n),
 	}
-	d.samples, d.flush = &sampling{config: &d.config, least: math.Ln2 * float64(c.OneIn)}, d.take
+	d.comparison.take, d.samples.least = d.take, math.Ln2*float64(c.OneIn)
 	d.samples.aim(flows)
-	all = make([]uint32, n)
-	for i := range all {
-		all[i] = uint32(i)
-	}
-	return d, all
+	return d
 }
 
 // take adds the table's epochs that count. Where a counter is not settled, the mean delay of others in that epoch
 // fills the gap, and what the counter has above it in epochs that are as full.
 func (d *differences) take() {
 	t := d.table
-	if t.live == 0 {
-		return
-	}
 	const typical = 10_000 // counters tell of all
 	common := &d.common
 	common.learn(t, 0, 1+len(d.counters)/typical)
@@ -114,7 +107,11 @@ func (d *differences) take() {
 			c.likely += float32(n * common.gone[e])
 			if s.has(e) {
 				d.sums[i] += s.areas[e]
-				g.settle(n, x, s.areas[e]-n*common.mean[e])
+				y := s.areas[e] - n*common.mean[e]
+				g.known += float32(x * x / n)
+				g.slope += float32(x * y / n)
+				g.squares += float32(y * y / n)
+				g.settled++
 				c.settled += float32(n)
 				c.large += float32(n * s.large[e])
 				continue
@@ -128,7 +125,6 @@ func (d *differences) take() {
 			g.extra += float32(x)
 		}
 	}
-	t.live = 0
 }
 
 // A gap is what some epochs of a counter say about others in which it is not settled. By regression, its delays
@@ -137,13 +133,6 @@ func (d *differences) take() {
 type gap struct {
 	known, slope, squares, settled float32 // of settled epochs, Σ x²/n, Σ xy/n, Σ y²/n, and their number
 	packets, extra                 float32 // of others, Σ n and Σ x
-}
-
-func (g *gap) settle(n, x, y float64) {
-	g.known += float32(x * x / n)
-	g.slope += float32(x * y / n)
-	g.squares += float32(y * y / n)
-	g.settled++
 }
 
 // fill returns y of the epochs that are not settled, the variance of one packet, given that of one packet of

@@ -57,17 +57,14 @@ func Estimate(up, down *Recorder, flow joint.FlowRecord) (Result, error) {
 		return Result{}, err
 	}
 	a, _ := accumulators.Get().(*accumulator)
-	flows := [1]joint.FlowRecord{flow}
 	if a == nil || a.config != up.config.comparable() {
-		a, err = newAccumulator(up.config, slices.Clone(flows[:]))
-	} else {
-		err = a.aim(flows[:])
+		a = newAccumulator(up.config, 1)
 	}
-	if err != nil {
+	if err := a.aim([]joint.FlowRecord{flow}); err != nil {
 		return Result{}, err
 	}
 	defer accumulators.Put(a)
-	a.add(a.at, up, down, s)
+	a.add(up, down, s)
 	r := a.answer(0, false)
 	r.samples.matched = nil // the accumulator's
 	return r, r.Err
@@ -104,7 +101,6 @@ type estimator struct {
 	least      float64 // number of packets of an absent flow, and largest, but for two of each
 	most       float64
 	alike      float64 // packets that the emptiest counters of all but two absent flows show
-	perFlow    float64
 	alone      float64 // the flow's packets, if the emptiest of its counters is its alone
 	excess     float64 // packets in its counters that neither its record nor chance explains
 
@@ -118,10 +114,8 @@ func (a *accumulator) estimate(i int, r *Result) error {
 	none := func(why string, args ...any) error {
 		return fmt.Errorf("colate: %w: %s", estimate.ErrNoSamples, fmt.Sprintf(why, args...))
 	}
-	own := &a.tallies[i]
-	m := a.config.PerFlow
-	e := estimator{own: own, absent: a.tallies[len(a.flows):], perFlow: float64(m)}
-	e.alone = e.perFlow * slices.Min(a.filled[i*m:][:m])
+	own, m := &a.tallies[i], a.config.PerFlow
+	e := estimator{own: own, absent: a.tallies[len(a.flows):], alone: float64(m) * slices.Min(a.filled[i*m:][:m])}
 	e.read = a.read() * (1 - own.unread/max(own.passed, own.unread, 1))
 	switch {
 	case a.epochs == 0:
@@ -136,15 +130,14 @@ func (a *accumulator) estimate(i int, r *Result) error {
 	case own.dark > 0:
 		return none("in epochs from %d to %d ns each of the flow's counters lost some of its %.0f packets: nothing tells "+
 			"how long these took", own.darkSpan.start, own.darkSpan.end, own.dark)
-	}
-	if !a.common.settles() {
+	case !a.common.settles():
 		return none("too many packets are on their way in each counter: more Counters or a longer Period settle them%s", a.clocks())
 	}
 	e.learn()
 	all := &a.common.late
 	r.hidden = max(all.missed(all), own.late.missed(all))
 	// Without a record a flow looks like one that has the same counters, as each large one may.
-	alike := math.Pow(e.perFlow/float64(a.config.counters()), e.perFlow-1)
+	alike := math.Pow(float64(m)/float64(a.config.counters()), float64(m)-1)
 	if !e.countPackets(a.flows[i]) || a.flows[i].Packets == 0 && alike > 1-sure {
 		return none("the counters do not tell the flow's packets from others'")
 	}
@@ -175,7 +168,6 @@ func (a *accumulator) clocks() string {
 	return ""
 }
 
-// learn learns from absent flows.
 func (e *estimator) learn() {
 	var counts, leasts [absentFlows]float64
 	for i := range e.absent {
@@ -283,7 +275,11 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	}
 	low, high := 0.0, 0.0 // by how much the counters' mean may be too low and too high
 	if r.share < 1 {
-		least, most := tails(&r.errors, confidence)
+		// One more error of the same kind is among the rank first or last with probability 2·rank/(absentFlows+1). Beyond
+		// 99 %, take a Pareto tail of index 2.
+		rank := (1 - confidence) / 2 * (absentFlows + 1)
+		whole, beyond := max(int(rank), 1), math.Sqrt(max(1/rank, 1))
+		least, most := min(r.errors[whole-1], 0)*beyond, max(r.errors[absentFlows-whole], 0)*beyond
 		half := estimate.StudentQuantile((1+confidence)/2, r.freedom) * r.own
 		low, high = half-least+r.bias+r.hidden, half+most+r.bias
 	}
@@ -293,29 +289,6 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 		i.Low, i.High = r.Mean-math.Hypot((1-r.share)*high, r.share*down), r.Mean+math.Hypot((1-r.share)*low, r.share*up)
 	}
 	return i
-}
-
-// tails returns the errors between which one more error of the same kind lies.
-func tails(errors *[absentFlows]float64, confidence float64) (low, high float64) {
-	// It is among the rank first or last with probability 2·rank/(absentFlows+1). Beyond
-	// 99 %, take a Pareto tail of index 2.
-	rank := (1 - confidence) / 2 * (absentFlows + 1)
-	beyond := 1.0
-	if rank < 1 {
-		beyond = math.Sqrt(1 / rank)
-	}
-	whole := max(int(rank), 1)
-	return min(errors[whole-1], 0) * beyond, max(errors[absentFlows-whole], 0) * beyond
-}
-
-// DeviationInterval returns an interval that contains the standard deviation of the flow's delays with the
-// given probability. It is unbounded without a sample. If unknown clocks may have drifted, it begins at what no
-// drift explains.
-func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
-	if r.Sampled == 0 || !(confidence >= 0 && confidence < 1) {
-		return estimate.Interval{High: math.Inf(1), Confidence: confidence}
-	}
-	return r.samples.deviations(confidence)
 }
 
 // Quantile returns the delay that a fraction p of the flow's packets did not exceed, from 0 to 1, and an

@@ -70,11 +70,11 @@ func (p Path) EstimateAll(ctx context.Context, flows []joint.FlowRecord, from, t
 	if err != nil {
 		return nil, q.coverage, err
 	}
-	a, err := newAccumulator(q.config, flows)
-	if err != nil {
+	a := newAccumulator(q.config, len(flows))
+	if err := a.aim(flows); err != nil {
 		return nil, q.coverage, err
 	}
-	if err = q.walk(ctx, a.at, a.order, &a.comparison); err != nil {
+	if err = q.walk(ctx, &a.comparison); err != nil {
 		return nil, q.coverage, err
 	}
 	answers := make([]Result, len(flows))
@@ -93,12 +93,10 @@ type query struct {
 	delay    int64        // that packets may take, as the stores say
 	found    []foundEntry // in the order of time
 	coverage Coverage
-	sums     [2][]uint64
-	one      []uint64       // of one epoch
 	clock    *clock.History // of which the second point's times are corrected, if any
-	samples  *sampling
-	apart    bool   // epochs that are compared begin at different times
-	owed     uint64 // packets of the first point that have not come
+	apart    bool           // epochs that are compared begin at different times
+	owed     uint64         // packets of the first point that have not come
+	sums     [2][]uint64    // of a step's words, by cell: nearer than the table's
 }
 
 // A foundEntry is an epoch to be compared, with its span by the first point's
@@ -109,13 +107,6 @@ type foundEntry struct {
 	near    span
 	reading clock.Reading
 	unknown error
-}
-
-// A step is a span that begins and ends with epochs of both points: usually one of each,
-// more after a restart, or if one Period is a multiple of the other.
-type step struct {
-	span
-	entries []foundEntry
 }
 
 // newQuery finds the epochs, and the Config of the first readable one, folded as all are.
@@ -142,18 +133,17 @@ func newQuery(p Path, from, to int64) (*query, error) {
 		}
 	}
 	slices.SortStableFunc(q.found, func(a, b foundEntry) int { return cmp.Compare(a.near.start, b.near.start) })
-	readable := false
 	for i := range q.found {
-		h, err := q.readers[q.found[i].point].open(&q.found[i].entry)
+		h, err := q.readers[q.found[i].point].head(&q.found[i].entry)
 		switch {
 		case err != nil: // walk tells
-		case !readable:
-			q.config, readable = h.config, true
-		case h.config.like(&q.config):
+		case q.config.Counters == 0:
+			q.config = h.config
+		case h.config.like(q.config):
 			q.config.fold = max(q.config.fold, h.config.fold)
 		}
 	}
-	if !readable {
+	if q.config.Counters == 0 {
 		return q, fmt.Errorf("colate: %w: no epoch overlaps the window (%d that cannot be read)", estimate.ErrNoSamples, len(q.found))
 	}
 	return q, nil
@@ -191,129 +181,121 @@ func (q *query) close() {
 // lifetime is how long packets may be on their way in a network, by RFC 9293.
 const lifetime = 120_000_000_000
 
-// walk adds these counters of every step to a comparison. Steps that are not in the window only settle levels.
-func (q *query) walk(ctx context.Context, at, order []uint32, c *comparison) error {
+// walk adds every step to a comparison. Steps that are not in the window only settle levels.
+func (q *query) walk(ctx context.Context, c *comparison) error {
 	k := &q.coverage
-	q.samples, c.samples.delay, c.table.apart = c.samples, q.delay, q.apart
+	c.samples.delay, c.table.apart = q.delay, q.apart
 	if most := cmp.Or(q.delay, lifetime); most/q.config.Period < int64(c.table.size/4) {
 		c.table.longest, c.samples.strict = float64(most), true
 	}
 	for {
-		s, ok := q.next()
-		if err := ctx.Err(); err != nil || !ok {
+		step, entries := q.next()
+		if err := ctx.Err(); err != nil || len(entries) == 0 {
 			k.Bytes = q.readers[0].bytes + q.readers[1].bytes
 			return err
 		}
-		counts := s.start <= q.to && s.end > q.from
-		up, down, err := q.cells(s, at, order, c.table, counts)
+		counts := step.start <= q.to && step.end > q.from
+		packets, err := q.add(step, entries, c, counts)
 		if err == nil {
-			c.end(s.span, up, down, counts)
+			c.end(step, packets[0], packets[1], counts)
 		}
 		if !counts {
 			continue
 		}
 		if k.Epochs+len(k.Missing) == 0 {
-			k.Start = s.start
+			k.Start = step.start
 		}
-		k.End = max(k.End, s.end)
+		k.End = max(k.End, step.end)
 		if err != nil {
 			c.unread++
 		}
 		for i, point := range []string{"first", "second"} { // an empty epoch is assumed, as at the end of traffic
-			if err == nil && !slices.ContainsFunc(s.entries, func(e foundEntry) bool { return e.point == i }) {
+			if err == nil && !slices.ContainsFunc(entries, func(e foundEntry) bool { return e.point == i }) {
 				err = fmt.Errorf("colate: %w: no epoch at the %s point, which may have seen no packet", estimate.ErrNoSamples, point)
 			}
 		}
 		if err == nil {
 			k.Epochs++
 		} else {
-			k.Missing = append(k.Missing, Missing{s.start, s.end, err})
+			k.Missing = append(k.Missing, Missing{step.start, step.end, err})
 		}
 	}
 }
 
-// next takes the next step from the entries found.
-func (q *query) next() (s step, ok bool) {
-	for len(q.found) > 0 && (len(s.entries) == 0 || q.found[0].near.start < s.end) {
-		e := q.found[0]
-		if q.found = q.found[1:]; len(s.entries) == 0 {
-			s.span = e.near
+// next takes the next step from the entries found: usually one of each point, more after a restart, or if one Period is
+// a multiple of the other.
+func (q *query) next() (step span, entries []foundEntry) {
+	n := 0
+	for ; n < len(q.found) && (n == 0 || q.found[n].near.start < step.end); n++ {
+		if n == 0 {
+			step = q.found[0].near
 		}
-		s.end = max(s.end, e.near.end)
-		s.entries = append(s.entries, e)
+		step.end = max(step.end, q.found[n].near.end)
 	}
-	return s, len(s.entries) > 0
+	entries, q.found = q.found[:n], q.found[n:]
+	return step, entries
 }
 
-// cells puts a step's contents of these counters into a table, and returns how
-// many packets each point has. If it fails, the table is unchanged.
-func (q *query) cells(s step, at, order []uint32, table *cellTable, counts bool) (up, down uint64, err error) {
-	packets, limit := [2]uint64{}, uint32(math.MaxUint32)
+// add adds a step to a comparison, but does not end it, and returns how many packets each point has.
+func (q *query) add(step span, entries []foundEntry, c *comparison, counts bool) (packets [2]uint64, err error) {
+	limit := uint32(math.MaxUint32)
 	for i := range q.sums {
-		q.sums[i] = zeros(q.sums[i], len(at))
+		q.sums[i] = slices.Grow(q.sums[i][:0], len(c.at))[:len(c.at)]
+		clear(q.sums[i])
 	}
-	for k := range s.entries {
-		e := &s.entries[k]
-		if e.unknown != nil {
-			return 0, 0, fmt.Errorf("colate: %w", e.unknown)
-		}
-		h, err := q.add(e, at, order, counts)
-		if err != nil && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, estimate.ErrMismatch)) {
-			return 0, 0, fmt.Errorf("colate: %w", err)
-		}
-		if err != nil {
-			return 0, 0, e.damaged(err)
+	for k := range entries {
+		e := &entries[k]
+		h, err := q.addEpoch(e, c, counts)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, estimate.ErrMismatch) || e.unknown != nil:
+			return packets, fmt.Errorf("colate: %w", err)
+		case err != nil:
+			return packets, e.damaged(err)
 		}
 		packets[e.point] += h.packets
 		limit = min(limit, h.limit)
 	}
-	for i := range at {
-		table.put(i, q.sums[0][i], q.sums[1][i])
+	for i := range c.at {
+		c.table.put(i, q.sums[0][i], q.sums[1][i])
 	}
 	// An epoch that the first point lacks, before others, and in which more came than had not come of those sent.
 	lone := packets[0] == 0 && packets[1] > q.owed && slices.ContainsFunc(q.found, func(e foundEntry) bool { return e.point == 0 })
 	if lone {
-		table.lone |= 3 << table.epochs // and those that cross its end
+		c.table.lone |= 3 << c.table.epochs // and those that cross its end
 	}
 	q.owed = max(q.owed+packets[0], packets[1]) - packets[1]
-	q.samples.match(s.span, limit, lone)
-	for _, e := range s.entries {
+	c.samples.match(step, limit, lone)
+	for _, e := range entries {
 		if counts && q.clock != nil && e.point == 1 {
 			q.include(e.reading)
 		}
 	}
-	return packets[0], packets[1], nil
+	return packets, nil
 }
 
-// add adds an epoch's counters to a point's sums, if the epoch has that Config, and its samples.
-func (q *query) add(e *foundEntry, at, order []uint32, counts bool) (*epochHead, error) {
-	r, c := &q.readers[e.point], &q.config
-	h, err := r.open(&e.entry)
+// addEpoch adds an epoch's counters, if the epoch has that Config, and its samples.
+func (q *query) addEpoch(e *foundEntry, c *comparison, counts bool) (*epochHead, error) {
+	if e.unknown != nil {
+		return nil, e.unknown
+	}
+	r, correct := &q.readers[e.point], e.point == 1 && q.clock != nil
+	h, err := r.head(&e.entry)
 	if err != nil {
 		return nil, err
 	}
-	if !h.config.like(c) || h.config.fold > c.fold {
+	if !h.config.like(q.config) || h.config.fold > q.config.fold {
 		return nil, fmt.Errorf("%w: recorded with another Config", estimate.ErrMismatch)
 	}
-	q.one = zeros(q.one, len(at))
-	if err := r.add(h, at, order, q.one, c.fold-h.config.fold); err != nil {
+	err = r.each(h, c.at, c.order, q.config.fold-h.config.fold, func(i int, word uint64) {
+		if correct {
+			word = q.config.nearWord(word, e.reading)
+		}
+		q.sums[e.point][i] += word
+	})
+	if err != nil {
 		return nil, err
 	}
-	correct := e.point == 1 && q.clock != nil
-	for j, word := range q.one {
-		if correct {
-			word = c.nearWord(word, e.reading)
-		}
-		q.sums[e.point][j] += word
-	}
-	return h, q.samples.read(r, e, h, e.point == 1, counts, correct)
-}
-
-// zeros returns a number of zeros, in a slice that is reused.
-func zeros(s []uint64, n int) []uint64 {
-	s = slices.Grow(s[:0], n)[:n]
-	clear(s)
-	return s
+	return h, c.samples.read(r, e, h, e.point == 1, counts, correct)
 }
 
 // nearWord returns a counter's word of the far point by the near clock, to half a unit of time.

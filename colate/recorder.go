@@ -22,10 +22,6 @@ type Recorder struct {
 	rare    uint64 // of packets up to that, Update does more: all until the epoch begins, then those sampled
 
 	// What Update needs of the Config, computed once.
-	identity    uint64
-	perFlow     uint64
-	counters    uint64 // before they are folded
-	rowShift    uint8  // of a hash times the counters
 	timeMask    uint64 // selects the time in a word
 	digestMask  uint64 // and the digest
 	ditherMask  uint64 // selects the part of a packet that is added to its time
@@ -53,10 +49,6 @@ func newRecorder(c Config, samples int) *Recorder {
 		limit:       c.limit(),
 		rare:        math.MaxUint64,
 		length:      math.MaxUint64,
-		rowShift:    32 + c.fold,
-		identity:    c.Identity,
-		perFlow:     uint64(c.PerFlow),
-		counters:    uint64(c.Counters),
 		timeMask:    ^uint64(0) << c.lowBits(),
 		digestMask:  (1<<c.DigestBits - 1) << c.CountBits,
 		ditherMask:  1<<c.Shift - 1,
@@ -87,9 +79,8 @@ func (r *Recorder) Due(t int64) bool { return uint64(t-r.before) >= r.length }
 
 // place returns the counter that a packet is added to. The paper draws one of
 // its flow's counters at random. Here the digest decides, so that two points agree.
-func (r *Recorder) place(f hashing.Flow, p hashing.Packet) uint64 {
-	h := hashing.Mix(uint64(f)^r.identity, hashing.Row(uint64(p), r.perFlow))
-	return uint64(uint32(h)) * r.counters >> (r.rowShift & 63) // as Config.place
+func (r *Recorder) place(f hashing.Flow, p hashing.Packet) uint32 {
+	return r.config.place(f, int(hashing.Row(uint64(p), uint64(r.config.PerFlow))))
 }
 
 // Update records that packet p of flow f passed at time t, in nanoseconds since an epoch that all points share.
@@ -113,15 +104,13 @@ func (r *Recorder) of(p hashing.Packet, t int64) uint64 {
 // ring does. It does what Update does for each, in two thirds of the time: it fetches counters together.
 func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t int64) {
 	for len(packets) > 0 {
-		var at [32]uint32
-		n := min(len(packets), len(at))
+		n := min(len(packets), burst)
 		_ = flows[n-1] // there is one for each: a slice may be longer than that
-		r.fetch(&at, flows[:n], packets[:n])
+		r.addBurst(flows[:n], packets[:n], t)
 		if r.packets == 0 {
 			r.begin(t)
 		}
 		r.packets += uint64(n)
-		r.addAll(&at, packets[:n], t)
 		for i, p := range packets[:n] {
 			if uint64(p) <= r.rare {
 				r.rarely(flows[i], p, t)
@@ -131,29 +120,25 @@ func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t
 	}
 }
 
-// fetch finds the counters of at most 32 packets, and makes a processor fetch them. Like addAll it is a function of its
-// own so that what its loops need stays in registers.
+// burst is how many packets' counters are fetched together.
+const burst = 32
+
+// addBurst adds at most so many packets to their counters. It is a function of its own so that what its loops need
+// stays in registers.
 //
 //go:noinline
-func (r *Recorder) fetch(at *[32]uint32, flows []hashing.Flow, packets []hashing.Packet) {
-	flows = flows[:len(packets)]
+func (r *Recorder) addBurst(flows []hashing.Flow, packets []hashing.Packet, t int64) {
+	var at [burst]uint32
 	for i, p := range packets {
-		at[i%len(at)] = uint32(r.place(flows[i], p))
+		at[i%burst] = r.place(flows[i], p)
 	}
 	words, seen := r.words, uint64(0)
 	for _, i := range at[:len(packets)] { // in a loop so short that a processor waits for all of them together
 		seen |= words[i]
 	}
 	runtime.KeepAlive(seen) // or nothing would be fetched
-}
-
-// addAll adds packets to the words found for them.
-//
-//go:noinline
-func (r *Recorder) addAll(at *[32]uint32, packets []hashing.Packet, t int64) {
-	words := r.words
 	for i, p := range packets {
-		words[at[i%len(at)]] += r.of(p, t)
+		words[at[i%burst]] += r.of(p, t)
 	}
 }
 
@@ -164,7 +149,7 @@ func (r *Recorder) rarely(f hashing.Flow, p hashing.Packet, t int64) {
 	if r.packets == 1 {
 		r.begin(t)
 	}
-	if tag := tagOf(p); tag < r.limit {
+	if tag := uint32(p >> 32); tag < r.limit {
 		r.sample(sample{r.config.key(f), tag, t + int64(uint64(p)&r.ditherMask)})
 	}
 }
@@ -173,10 +158,7 @@ func (r *Recorder) rarely(f hashing.Flow, p hashing.Packet, t int64) {
 func (r *Recorder) begin(t int64) {
 	period := r.config.Period
 	t = min(max(t, math.MinInt64+period), math.MaxInt64-period)
-	r.start = t - t%period
-	if r.start > t {
-		r.start -= period
-	}
+	r.start = t - (t%period+period)%period
 	r.before, r.length = r.start-period, 2*uint64(period)
 	r.limitTo(r.limit)
 }
@@ -187,34 +169,33 @@ func (r *Recorder) Merge(b *Recorder) error {
 	if err := made(r, b); err != nil {
 		return err
 	}
+	folded, other := alike(r, b)
 	switch {
-	case r.config.unfolded() != b.config.unfolded():
+	case folded.config != other.config:
 		return fmt.Errorf("colate: %w: %+v and %+v", estimate.ErrMismatch, r.config, b.config)
 	case b.packets == 0:
 		return nil
 	case r.packets != 0 && r.start != b.start:
 		return fmt.Errorf("colate: %w: epochs of %d and %d", estimate.ErrMismatch, r.start, b.start)
 	}
-	folded, b := alike(r, b)
 	*r = *folded
 	r.start, r.before, r.length = b.start, b.before, b.length
 	r.packets += b.packets
-	for i, word := range b.words {
+	for i, word := range other.words {
 		r.words[i] += word
 	}
 	r.limitTo(min(r.limit, b.limit))
 	for _, s := range b.samples {
-		if s.tag < r.limit {
-			r.sample(s)
-		}
+		r.sample(s)
 	}
 	return nil
 }
 
 // Reset empties the recorder for another epoch.
 func (r *Recorder) Reset() {
-	if r.config.fold > 0 { // a decoded one
-		*r = *newRecorder(r.config.unfolded(), cap(r.samples))
+	if c := r.config; c.fold > 0 { // a decoded one
+		c.fold = 0
+		*r = *newRecorder(c, cap(r.samples))
 	}
 	clear(r.words)
 	r.packets, r.start, r.length = 0, 0, math.MaxUint64
@@ -246,7 +227,7 @@ func (r *Recorder) folded(fold uint8) *Recorder {
 		return r
 	}
 	f, more := *r, fold-r.config.fold
-	f.config.fold, f.rowShift = fold, 32+fold
+	f.config.fold = fold
 	f.words = make([]uint64, f.config.counters())
 	for i, word := range r.words {
 		f.words[i>>more] += word

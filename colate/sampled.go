@@ -64,11 +64,8 @@ func (f *flowSamples) add(p passing, delay float64) {
 // the second one did. It reports false if there are none, or those lost may have taken long, because others did.
 func (s *sampling) matched(r joint.FlowRecord) (both, strange []passed, all float64, ok bool) {
 	const most = 0.05
-	if r.Packets < s.least { // most are, where many are asked for
-		return nil, nil, 0, false
-	}
 	f := s.find(s.config.key(r.Flow))
-	if f == nil {
+	if f == &s.others {
 		return nil, nil, 0, false
 	}
 	f.lowest = min(f.lowest, s.lowest)
@@ -238,26 +235,27 @@ func (t *tally) beyond(variance, packets float64, samples *estimate.Moments, all
 func rounding(unit float64) float64 { return (unit*unit - 1) / 4 }
 
 // off returns by how much the mean may be too high, and too low: rare slow packets that samples do not show make
-// it too low.
+// it too low, as many as other flows have, and the skew of a Poisson number of them.
 func (f *sampled) off(confidence float64) (high, low float64) {
 	t := estimate.StudentQuantile((1+confidence)/2, f.packets-1)
-	return t * f.likely, t*f.error + f.slow + f.unseen(confidence)
-}
-
-// unseen returns by how much rare packets raise the mean of which the samples show none: as many as other flows
-// have, and the skew of a Poisson number of them.
-func (f *sampled) unseen(confidence float64) float64 {
-	if f.hidden <= f.deviation*f.deviation {
-		return 0
+	high, low = t*f.likely, t*f.error+f.slow
+	if f.hidden > f.deviation*f.deviation {
+		z := estimate.NormalQuantile((1 + confidence) / 2)
+		low += (1 - f.part) * math.Sqrt(f.hidden*f.rare*f.part/f.packets) * (1 + (z*z-1)/6/f.rare)
 	}
-	z := estimate.NormalQuantile((1 + confidence) / 2)
-	return (1 - f.part) * math.Sqrt(f.hidden*f.rare*f.part/f.packets) * (1 + (z*z-1)/6/f.rare)
+	return high, low
 }
 
-// deviations returns an interval of the deviation. Packets that are rare and far off make most of
-// it. One that was sampled may be the only one: samples stand for as few as a Poisson number may,
-// but for themselves. One that was not may be in the flow more often than in all others.
-func (f *sampled) deviations(confidence float64) estimate.Interval {
+// DeviationInterval returns an interval that contains the standard deviation of the flow's delays with the
+// given probability. It is unbounded without a sample. If unknown clocks may have drifted, it begins at what no
+// drift explains.
+func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
+	if r.Sampled == 0 || !(confidence >= 0 && confidence < 1) {
+		return estimate.Interval{High: math.Inf(1), Confidence: confidence}
+	}
+	// Packets that are rare and far off make most of it. One that was sampled may be the only one: samples stand for as
+	// few as a Poisson number may, but for themselves. One that was not may be in the flow more often than in all others.
+	f := &r.samples
 	i := estimate.DeviationInterval(f.deviation, uint64(f.freedom), confidence)
 	few := max(f.deviation/i.High, math.Sqrt(f.part*(1-1/f.packets))) // the quantile on the other side
 	i.Low = max(f.deviation*few-f.unit, 0)

@@ -12,7 +12,7 @@ import (
 // A sample is one packet, kept by itself.
 type sample struct {
 	flow uint32 // its key
-	tag  uint32 // below the recorder's limit
+	tag  uint32 // of its digest: below the recorder's limit, so both points sample alike
 	at   int64
 }
 
@@ -20,10 +20,6 @@ type sample struct {
 func (c *Config) key(f hashing.Flow) uint32 {
 	return uint32(hashing.Mix(uint64(f)^c.Identity, 1<<32) >> 32)
 }
-
-// tagOf returns the bits of a packet that decide whether it is sampled and distinguish it from others: both
-// points sample alike.
-func tagOf(p hashing.Packet) uint32 { return uint32(p >> 32) }
 
 // limit returns the tag from which on packets are not sampled.
 func (c *Config) limit() uint32 {
@@ -35,7 +31,7 @@ func (c *Config) limit() uint32 {
 
 // sample keeps a packet whose tag is below the limit, if need be after making room.
 func (r *Recorder) sample(s sample) {
-	if len(r.samples) >= r.config.Samples {
+	if s.tag < r.limit && len(r.samples) >= r.config.Samples {
 		r.makeRoom()
 	}
 	if s.tag < r.limit {
@@ -79,7 +75,7 @@ func firstKey(block, blocks int) uint64 {
 // A sampling pairs the sampled packets of some flows at both points, epoch by
 // epoch, and those of other flows that are read with them.
 type sampling struct {
-	config *Config
+	config Config
 	least  float64       // packets of a flow that is followed
 	flows  []flowSamples // by key
 	others flowSamples   // of other flows, if few are followed
@@ -123,10 +119,11 @@ func (s *sampling) aim(records []joint.FlowRecord) {
 	s.open = s.open[:0]
 }
 
+// find returns what a packet's samples are added to.
 func (s *sampling) find(key uint32) *flowSamples {
 	at, ok := slices.BinarySearchFunc(s.flows, key, func(f flowSamples, key uint32) int { return cmp.Compare(f.key, key) })
 	if !ok {
-		return nil
+		return &s.others
 	}
 	return &s.flows[at]
 }
@@ -135,7 +132,7 @@ func (s *sampling) find(key uint32) *flowSamples {
 func (s *sampling) put(samples []sample, down, live bool) {
 	const few = 100
 	for _, x := range samples {
-		if len(s.flows) < few || s.find(x.flow) != nil {
+		if len(s.flows) < few || s.find(x.flow) != &s.others {
 			s.open = append(s.open, passing{x, down, live})
 		}
 	}
@@ -150,7 +147,7 @@ func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live,
 			continue
 		}
 		last = block
-		if s.buffer, err = h.readSamples(s.buffer[:0], block, &r.blockReader); err != nil {
+		if s.buffer, err = h.readSamples(s.buffer[:0], block, r); err != nil {
 			return err
 		}
 		for k := range s.buffer {
@@ -180,9 +177,6 @@ func (s *sampling) match(epoch span, limit uint32, lone bool) {
 	for k, next := 0, 0; k < len(s.open); k = next {
 		a := s.open[k]
 		f := s.find(a.flow)
-		if f == nil {
-			f = &s.others
-		}
 		for next = k + 1; next < len(s.open) && s.open[next].flow == a.flow && s.open[next].tag == a.tag; next++ {
 		}
 		switch a, b, ok := pairOf(s.open[k:next]); {

@@ -164,7 +164,7 @@ func TestSamplesContradictCounters(t *testing.T) {
 		records := []joint.FlowRecord{{Flow: 1, Packets: 8000}}
 		for i := range int64(records[0].Packets) {
 			p, delay := hashing.Packet(rng.Uint64()), int64(1e6)
-			if tagOf(p) < c.limit() {
+			if uint32(p>>32) < c.limit() {
 				delay = slow
 			}
 			up.Update(1, p, i*1e6)

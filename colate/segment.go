@@ -1,16 +1,17 @@
 package colate
 
 import (
-	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/internal/wire"
 )
 
 // A segment is a file of frames, one after the other: a head of fixed size, and an encoded epoch. Opening it
@@ -54,7 +55,6 @@ func (d *damage) Error() string {
 // Unwrap returns the reason.
 func (d *damage) Unwrap() error { return d.reason }
 
-// damaged says that an entry is damaged.
 func (e *entry) damaged(reason error) error {
 	return &damage{segmentName(e.segment), e.offset - frameSize, frameSize + int64(e.length), reason}
 }
@@ -66,12 +66,6 @@ func (s *segment) spoil(bytes int64, reason error) {
 }
 
 func segmentName(number uint64) string { return fmt.Sprintf("%016x%s", number, segmentSuffix) }
-
-// numberOf returns the number in a name from segmentName.
-func numberOf(name string) (uint64, bool) {
-	number, err := strconv.ParseUint(strings.TrimSuffix(name, segmentSuffix), 16, 64)
-	return number, err == nil && name == segmentName(number)
-}
 
 // appendFrame appends an epoch's frame, and returns its entry but for its place.
 func appendFrame(dst []byte, r *Recorder) ([]byte, entry) {
@@ -85,7 +79,7 @@ func appendFrame(dst []byte, r *Recorder) ([]byte, entry) {
 	head = be.AppendUint32(head, e.head)
 	head = be.AppendUint64(head, uint64(e.start))
 	head = be.AppendUint64(head, uint64(e.end))
-	be.AppendUint32(head, crc32.Checksum(head, castagnoli))
+	wire.Seal(head, 0)
 	return dst, e
 }
 
@@ -109,7 +103,7 @@ func (s *segment) scan(f openFile) error {
 	}
 	var head [frameSize]byte
 	var rest []byte // of the file, from its first damage on
-	for s.size < size {
+	for from := s.size; s.size < size; {
 		head := head[:min(frameSize, size-s.size)]
 		if err := readFull(f, head, s.size); err != nil {
 			return err
@@ -120,29 +114,19 @@ func (s *segment) scan(f openFile) error {
 			continue
 		}
 		if rest == nil {
-			rest = make([]byte, size-s.size)
-			if err := readFull(f, rest, s.size); err != nil {
+			from, rest = s.size, make([]byte, size-s.size)
+			if err := readFull(f, rest, from); err != nil {
 				return err
 			}
 		}
-		lost := 1 + s.find(rest[int64(len(rest))-(size-s.size)+1:], s.size+1, size)
-		s.spoil(lost, fmt.Errorf("%w: not the beginning of a whole frame", estimate.ErrEncoding))
+		next, found := s.size, false
+		for !found && next < size {
+			next++
+			_, found = parseFrame(rest[next-from:], s.number, next, size)
+		}
+		s.spoil(next-s.size, fmt.Errorf("%w: not the beginning of a whole frame", estimate.ErrEncoding))
 	}
 	return nil
-}
-
-// find returns where in data, which is at an offset of the file, the next whole frame begins, or the end.
-func (s *segment) find(data []byte, offset, size int64) int64 {
-	for at := 0; ; at++ {
-		next := bytes.Index(data[at:], []byte(frameMagic))
-		if next < 0 {
-			return int64(len(data))
-		}
-		at += next
-		if _, ok := parseFrame(data[at:], s.number, offset+int64(at), size); ok {
-			return int64(at)
-		}
-	}
 }
 
 // forgetTail forgets damage at the end, which a writer may be about to complete.
@@ -152,7 +136,6 @@ func (s *segment) forgetTail() {
 	}
 }
 
-// readFull reads len(b) bytes at offset, or fails.
 func readFull(f io.ReaderAt, b []byte, offset int64) error {
 	_, err := io.ReadFull(io.NewSectionReader(f, offset, int64(len(b))), b)
 	if err == io.EOF {
@@ -161,37 +144,50 @@ func readFull(f io.ReaderAt, b []byte, offset int64) error {
 	return err
 }
 
-// An epochReader reads parts of a store's epochs. It keeps a segment open until it needs another.
+// An epochReader reads parts of encoded epochs, into room that it keeps. It keeps a segment of a store open until it
+// needs another.
 type epochReader struct {
-	store *Store
-	file  openFile
-	entry entry // whose parts are read
-	blockReader
+	store   *Store
+	segment uint64
+	open    io.Closer
+	file    io.ReaderAt
+	from    int64 // where the epoch begins in it
+	bytes   int64 // read so far
+	data    []byte
+	rows    []row
+	words   []uint64
+}
 
-	data  []byte
-	words []uint64
-	bytes int64 // bytes read
+// rowRoom is how many bytes behind a block invalid data may make a row end.
+const rowRoom = 32
+
+// part returns a part of the epoch, with room for a row behind it, valid until the next call.
+func (r *epochReader) part(from, to int64) ([]byte, error) {
+	n := int(to - from)
+	r.data = slices.Grow(r.data[:0], n+rowRoom)[:n]
+	r.bytes += to - from
+	return r.data, readFull(r.file, r.data, r.from+from)
 }
 
 func (r *epochReader) close() {
-	if r.file != nil {
-		r.file.Close()
-		r.file = nil
+	if r.open != nil {
+		r.open.Close()
+		r.open = nil
 	}
 }
 
-// open goes to an epoch, and reads its head.
-func (r *epochReader) open(e *entry) (*epochHead, error) {
-	if r.file == nil || r.entry.segment != e.segment {
+// head goes to an epoch, and reads its head.
+func (r *epochReader) head(e *entry) (*epochHead, error) {
+	if r.open == nil || r.segment != e.segment {
 		r.close()
 		f, err := r.store.files.open(segmentName(e.segment))
 		if err != nil {
 			return nil, err
 		}
-		r.file = f
+		r.file, r.open, r.segment = f, f, e.segment
 	}
-	r.entry, r.part = *e, r.read
-	data, err := r.read(0, int64(e.head))
+	r.from = e.offset
+	data, err := r.part(0, int64(e.head))
 	if err != nil {
 		return nil, err
 	}
@@ -202,30 +198,91 @@ func (r *epochReader) open(e *entry) (*epochHead, error) {
 	return h, err
 }
 
-// read returns a part of the epoch, valid until the next call.
-func (r *epochReader) read(from, to int64) ([]byte, error) {
-	r.data = slices.Grow(r.data[:0], int(to-from))[:to-from]
-	r.bytes += to - from
-	return r.data, readFull(r.file, r.data, r.entry.offset+from)
-}
-
-// add adds the counters at these places, in order, to the corresponding sums. Of counters
-// to be folded, it adds 2^fold for each place.
-func (r *epochReader) add(h *epochHead, at, order []uint32, sums []uint64, fold uint8) (err error) {
+// each calls f for the counters at these places, in order. Of counters to be folded, it adds up 2^fold for each place.
+func (r *epochReader) each(h *epochHead, at, order []uint32, fold uint8, f func(i int, word uint64)) (err error) {
 	size, last := h.config.blockSize(), -1
-	r.words = slices.Grow(r.words[:0], size)[:size]
 	for _, i := range order {
-		first := int(at[i]) << fold
+		first, sum := int(at[i])<<fold, uint64(0)
 		for k := first; k < min(first+1<<fold, h.config.counters()); k++ {
 			if block := k / size; block != last {
 				last = block
-				from, to := h.config.blockOf(block)
-				if err = h.readCounters(r.words[:to-from], block, &r.blockReader); err != nil {
+				if r.words, err = h.readCounters(r.words[:0], block, r); err != nil {
 					return err
 				}
 			}
-			sums[i] += r.words[k%size]
+			sum += r.words[k%size]
 		}
+		f(int(i), sum)
 	}
 	return nil
+}
+
+// A fileSystem is the directory in which a [Store] keeps its files: a dir, or in tests others, which fail.
+type fileSystem interface {
+	// lock makes the directory if it is missing, and keeps other writers out
+	// until the lock is closed, or returns ErrLocked.
+	lock() (io.Closer, error)
+	list() (names []string, err error) // in order
+	// open opens a file for reading, and create one that does not exist for
+	// appending too. Errors match fs.ErrNotExist and fs.ErrExist.
+	open(name string) (openFile, error)
+	create(name string) (openFile, error)
+	remove(name string) error
+	sync() error // makes the effects of create and remove survive a crash
+}
+
+// An openFile is an open file of a fileSystem. Write appends, also behind what Truncate left.
+type openFile interface {
+	io.ReaderAt
+	io.WriteSeeker
+	io.Closer
+	Truncate(size int64) error
+	Sync() error
+}
+
+// ErrLocked means that a store already has a writer.
+var ErrLocked = errors.New("the store already has a writer")
+
+// A dir is a directory, as a fileSystem. Only a writer creates it.
+type dir string
+
+func (d dir) path(name string) string { return filepath.Join(string(d), name) }
+
+func (d dir) lock() (io.Closer, error) {
+	if err := os.MkdirAll(string(d), 0o777); err != nil {
+		return nil, err
+	}
+	// The file stays, and is empty.
+	f, err := os.OpenFile(d.path("LOCK"), os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	if err := lock(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func (d dir) list() (names []string, err error) {
+	entries, err := os.ReadDir(string(d))
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names, err
+}
+
+func (d dir) open(name string) (openFile, error) { return os.Open(d.path(name)) }
+
+func (d dir) create(name string) (openFile, error) {
+	return os.OpenFile(d.path(name), os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o666)
+}
+
+func (d dir) remove(name string) error { return os.Remove(d.path(name)) }
+
+func (d dir) sync() error {
+	f, err := os.Open(string(d))
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }

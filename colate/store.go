@@ -9,6 +9,8 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -71,7 +73,7 @@ func OpenStore(directory string, options StoreOptions) (*Store, error) {
 
 func openFiles(files fileSystem, options StoreOptions) (*Store, error) {
 	if least := min(options.Age, options.Bytes, options.Delay); least < 0 {
-		return nil, estimate.Invalid("colate", "Age, Bytes or Delay", least, "0 or more")
+		return nil, invalid("Age, Bytes or Delay", least, "0 or more")
 	}
 	const most = 64 << 20
 	options.segmentBytes = cmp.Or(options.segmentBytes, min(most, cmp.Or(options.Bytes/8, most)))
@@ -96,22 +98,24 @@ func (s *Store) load() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known, live := map[uint64]*segment{}, uint64(0) // the last one, which may have grown
-	for _, seg := range s.segments {
-		known[seg.number], live = seg, seg.number
-	}
-	segments := []*segment{}
-	for _, name := range names {
-		number, ours := numberOf(name)
-		seg := known[number]
-		if ours && (seg == nil || number >= live) {
-			seg = s.loadSegment(cmp.Or(seg, &segment{number: number}))
+	var segments []*segment
+	for _, name := range names { // in order
+		number, err := strconv.ParseUint(strings.TrimSuffix(name, segmentSuffix), 16, 64)
+		if err != nil || name != segmentName(number) {
+			continue
 		}
-		if ours && seg != nil { // its writer has not removed it
+		seg := &segment{number: number}
+		at, known := slices.BinarySearchFunc(s.segments, number, func(seg *segment, n uint64) int { return cmp.Compare(seg.number, n) })
+		if known {
+			seg = s.segments[at]
+		}
+		if !known || at == len(s.segments)-1 { // the last one may have grown
+			seg = s.loadSegment(*seg)
+		}
+		if seg != nil { // its writer has not removed it
 			segments = append(segments, seg)
 		}
 	}
-	slices.SortFunc(segments, func(a, b *segment) int { return cmp.Compare(a.number, b.number) })
 	if n := len(segments); s.options.ReadOnly && n > 0 {
 		segments[n-1].forgetTail()
 	}
@@ -121,8 +125,7 @@ func (s *Store) load() error {
 
 // loadSegment learns what is in a segment, by reading on from its known part.
 // It returns nil if the segment does not exist.
-func (s *Store) loadSegment(known *segment) *segment {
-	seg := *known
+func (s *Store) loadSegment(seg segment) *segment {
 	f, err := s.files.open(segmentName(seg.number))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -246,7 +249,6 @@ func (s *Store) takeBack(n int64, reason error) error {
 	return s.complete()
 }
 
-// begin creates the next segment.
 func (s *Store) begin() error {
 	number := uint64(0)
 	if len(s.segments) > 0 {
@@ -267,7 +269,6 @@ func (s *Store) begin() error {
 	return s.synced(s.files.sync())
 }
 
-// complete closes the active segment.
 func (s *Store) complete() (err error) {
 	if s.active != nil {
 		err, s.active = s.active.Close(), nil
@@ -315,21 +316,19 @@ func (s *Store) drop(before, most int64) (epochs int, err error) {
 	for _, seg := range s.segments {
 		total += seg.size
 	}
-	kept := make([]*segment, 0, len(s.segments))
-	for _, seg := range s.segments {
+	kept := slices.DeleteFunc(slices.Clone(s.segments), func(seg *segment) bool {
 		old := total > most || !slices.ContainsFunc(seg.entries, func(e entry) bool { return e.end > before })
-		if old = old && err == nil && (s.active == nil || seg != s.last()); old {
-			if err = s.files.remove(segmentName(seg.number)); errors.Is(err, fs.ErrNotExist) {
-				err = nil
-			}
+		if err != nil || !old || s.active != nil && seg == s.last() {
+			return false
 		}
-		if !old || err != nil {
-			kept = append(kept, seg)
-			continue
+		if err = s.files.remove(segmentName(seg.number)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false
 		}
+		err = nil
 		total -= seg.size
 		epochs += len(seg.entries)
-	}
+		return true
+	})
 	removed := len(kept) < len(s.segments)
 	s.mu.Lock()
 	s.segments = kept
@@ -396,9 +395,9 @@ func (s *Store) Epochs(from, to int64) iter.Seq2[*Recorder, error] {
 		defer reader.close()
 		for _, e := range s.find(from, to) {
 			var r *Recorder
-			h, err := reader.open(&e)
+			h, err := reader.head(&e)
 			if err == nil {
-				r, err = h.decode(&reader.blockReader)
+				r, err = h.decode(&reader)
 			}
 			if errors.Is(err, fs.ErrNotExist) {
 				continue

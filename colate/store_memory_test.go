@@ -114,15 +114,9 @@ func (m *memory) crash(keep int) *memory {
 func (f *memoryFile) ReadAt(b []byte, offset int64) (int, error) {
 	f.fs.mu.Lock()
 	defer f.fs.mu.Unlock()
-	if offset >= int64(len(f.data)) {
-		return 0, io.EOF
-	}
-	n := copy(b, f.data[offset:])
+	n, err := bytes.NewReader(f.data).ReadAt(b, offset)
 	f.fs.read += int64(n)
-	if n < len(b) {
-		return n, io.EOF
-	}
-	return n, nil
+	return n, err
 }
 
 func (f *memoryFile) Write(b []byte) (n int, err error) {
