@@ -18,8 +18,6 @@ type accumulator struct {
 	flows      []joint.FlowRecord
 	tallies    []tally   // of the flows, then of absent flows
 	filled     []float64 // packets in the flows' cells
-	reference  float64   // a delay subtracted from those of all packets
-	begun      bool
 
 	// Of the current table.
 	cells  []flowCell // of one flow, those that are used
@@ -36,13 +34,12 @@ type tally struct {
 	passed  float64 // the same at the first point, with what was lost
 	sampled float64 // Σ packets × how many each of those in settled cells stands for, less 1
 	between float64 // Σ squares by which the sum may be off, as it is not known how many packets are in cells left out
-	came    float64 // packets in the flow's cells
+	came    float64 // packets in the flow's cells; those in use stand for all
 	least   float64 // the flow's packets, as the emptiest of its cells shows
 	unseen  float64 // by how many more packets of another flow one of its cells may hold than an absent flow's, over all tables
-	shown   float64 // those that settled cells stand for
 	large   bool    // its cells are too narrow
 	late    crossed
-	scatter
+	spread
 
 	ends [2]float64 // packets on their way when the window began, and when it ended
 
@@ -98,8 +95,7 @@ func (a *accumulator) aim(flows []joint.FlowRecord) error {
 	a.samples.aim(flows)
 	clear(a.tallies)
 	clear(a.filled)
-	a.reference, a.begun, a.common, a.table.inside, a.table.lone = 0, false, common{}, false, 0
-	a.epochs, a.missing, a.unread = 0, 0, 0
+	a.common, a.table.inside, a.table.lone, a.epochs, a.missing, a.unread = common{}, false, 0, 0, 0, 0
 	return nil
 }
 
@@ -117,18 +113,14 @@ func (c *Config) neighbour(at uint32, absent int) uint32 {
 // tell adds the epochs of the table that count to the tallies.
 func (a *accumulator) tell() {
 	a.common.learn(a.table, len(a.flows)*a.config.PerFlow, 1)
-	if !a.begun {
-		a.reference, a.begun = a.common.usual, true
-	}
 	a.margin = 0
 	for f := range a.tallies {
 		a.tally(f)
 	}
-	a.common.asked, a.common.shown = scatter{}, 0
+	a.common.shown, a.common.varied = 0, 0
 	for _, own := range a.tallies[:len(a.flows)] {
-		a.common.asked.squares += own.squares
-		a.common.asked.degrees += own.degrees
 		a.common.shown += own.shown
+		a.common.varied += own.shown * own.variance()
 	}
 }
 
@@ -139,21 +131,21 @@ func (a *accumulator) tally(f int) {
 		own.large = true
 		return
 	}
-	told, mean, widest := uint32(0), [room]float64{}, 0.0 // of its packets
+	told, widest := uint32(0), 0.0
 	for _, c := range a.cells {
 		widest = max(widest, c.margin-a.margin)
 	}
 	own.unseen += widest
 	for e := range t.counting() {
-		if a.tallyEpoch(own, e, &mean[e]) {
+		if a.tallyEpoch(own, e) {
 			told |= 1 << e
 		}
-		above := a.common.mean[e] - a.reference
+		above := a.common.mean[e] - a.common.reference
 		own.low, own.high = min(own.low, above), max(own.high, above)
 	}
 	for j := range a.cells {
 		c := &a.cells[j]
-		own.scatter.add(t, c.at, &c.sight, told, &mean)
+		own.add(t, c.at, &c.sight, told, a.common.reference)
 		own.late.add(t, c.at, &c.sight, &a.common)
 		way := 0.0 // packets on their way when an epoch begins, as far as the cell is settled
 		for e := range t.epochs {
@@ -213,7 +205,7 @@ func (a *accumulator) use(f int) bool {
 
 // tallyEpoch adds an epoch. The flow's settled cells stand for the others, by
 // the packets in them. It reports whether they tell the mean delay of those that came.
-func (a *accumulator) tallyEpoch(own *tally, e int, mean *float64) bool {
+func (a *accumulator) tallyEpoch(own *tally, e int) bool {
 	const some = 5 // packets
 	t, cells, typical := a.table, float64(len(a.cells)), a.common.cell[e]
 	// Packets that came, were sent, and were sent to cells that are not settled; cells that are, packets in them, and their times.
@@ -231,7 +223,7 @@ func (a *accumulator) tallyEpoch(own *tally, e int, mean *float64) bool {
 		x.area += c.areas[e]
 	}
 	counted, passed := (x.n-cells*typical)/a.kept, (x.sent-cells*a.common.sent[e])/a.kept
-	own.came += x.n
+	own.came += x.n / a.kept
 	own.counted += counted
 	own.passed += passed
 	if t.blank>>e&1 != 0 { // what never came may have been in an epoch that is lost
@@ -255,13 +247,12 @@ func (a *accumulator) tallyEpoch(own *tally, e int, mean *float64) bool {
 	// Cells hold alike, but of many packets it is known how many they hold.
 	stand := (x.n + some) / (x.in + some*x.settled/cells)
 	scale := stand / a.kept
-	own.shown += x.in
-	*mean = x.area / max(x.in, 1)
-	own.sum += (stand*(x.area-x.in*a.reference) - cells*typical*(a.common.mean[e]-a.reference)) / a.kept
+	own.epoch(x.area-x.in*a.common.reference, x.in, x.settled)
+	above := x.area/max(x.in, 1) - a.common.reference
+	own.sum += (stand*(x.area-x.in*a.common.reference) - cells*typical*(a.common.mean[e]-a.common.reference)) / a.kept
 	// Each packet in a settled cell stands for this many.
 	own.sampled += max(counted, 0) * max(x.in*scale*scale/max(x.n, 1)*a.kept-1, 1/a.kept-1, 0)
 	left, unsure := max(counted, 0)*max(1/a.kept-1, 0), x.in*(stand-x.n/max(x.in, 1))/a.kept
-	own.between += (left + unsure*unsure) * (*mean - a.reference) * (*mean - a.reference)
-	own.degrees--
+	own.between += (left + unsure*unsure) * above * above
 	return true
 }

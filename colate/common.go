@@ -18,15 +18,15 @@ type common struct {
 	full float64 // packets in a typical cell, in epochs that count
 
 	// Of all tables so far.
-	scatter scatter
-	asked   scatter // of the flows asked for
-	shown   float64 // packets of these that settled cells stand for
-	late    crossed
-	begun   int64      // when the first began
-	lasted  float64    // those that count, ns
-	epochs  [3]float64 // packets of epochs that count, × their mean, × its square
-	settled float64    // packets of these that settled
-	cells   float64    // in all tables
+	scatter       spread
+	shown, varied float64 // packets in settled cells of the flows asked for, and Σ of these times their variance
+	reference     float64 // the usual delay of the first table
+	late          crossed
+	begun         int64   // when the first began
+	lasted        float64 // those that count, ns
+	came          float64 // packets of epochs that count
+	settled       float64 // packets of these that settled
+	cells         float64 // in all tables
 }
 
 // learn learns from every stride-th cell from first on that has no more packets than typical; about delays from
@@ -82,14 +82,14 @@ func (c *common) learn(t *cellTable, first, stride int) {
 	var s sight
 	for _, i := range t.typical {
 		t.read(i, &s)
-		c.scatter.add(t, i, &s, t.live, &c.mean)
+		c.scatter.add(t, i, &s, t.live, c.reference)
 		c.late.add(t, i, &s, c)
 	}
 }
 
 // means learns delays from typical cells.
 func (c *common) means(t *cellTable) {
-	var area, count, all [room]float64
+	var area, count, all, cells [room]float64
 	var s sight
 	for _, i := range t.typical {
 		t.read(i, &s)
@@ -98,6 +98,7 @@ func (c *common) means(t *cellTable) {
 			if all[e] += n; s.has(e) {
 				area[e] += s.areas[e]
 				count[e] += n
+				cells[e]++
 			}
 		}
 	}
@@ -112,16 +113,17 @@ func (c *common) means(t *cellTable) {
 			counts += all[e]
 		}
 	}
-	c.usual = total / max(counts, 1e-9)
+	if c.usual = total / max(counts, 1e-9); c.scatter.shown == 0 {
+		c.reference = c.usual
+	}
 	for e := range t.epochs {
 		if !c.known[e] {
 			c.mean[e] = c.usual
 		}
 		if t.live>>e&1 != 0 {
 			c.settled += count[e]
-			c.epochs[0] += all[e]
-			c.epochs[1] += all[e] * c.mean[e]
-			c.epochs[2] += all[e] * c.mean[e] * c.mean[e]
+			c.came += all[e]
+			c.scatter.epoch(area[e]-count[e]*c.reference, count[e], max(cells[e], 1))
 		}
 	}
 }
@@ -129,58 +131,63 @@ func (c *common) means(t *cellTable) {
 // settles reports whether most packets settle, apart from those that losses explain, each of which may spoil
 // all that passes its cell in a table. Otherwise so many are on their way in each cell that only fast ones settle.
 func (c *common) settles() bool {
-	spoiled := max(c.late.sent-c.late.packets, 0) * c.epochs[0] / max(c.cells, 1)
-	return 2*(c.settled+spoiled) >= c.epochs[0]
+	spoiled := max(c.late.sent-c.late.packets, 0) * c.came / max(c.cells, 1)
+	return 2*(c.settled+spoiled) >= c.came
 }
 
-// variance returns the variance of a packet's delay, whenever it came.
-func (c *common) variance() float64 {
-	n := max(c.epochs[0], 1)
-	return c.scatter.variance() + max(c.epochs[2]/n-c.epochs[1]/n*c.epochs[1]/n, 0)
+// beside returns the variance of a packet's delay within the other flows asked for. The fewer of their packets settled cells
+// show beside those of this flow that they do not, the more it is that of all, where flows that wait alike look slow.
+func (c *common) beside(own *tally) float64 {
+	asked := max(c.varied-own.shown*own.variance(), 0)
+	return (asked + own.sampled*c.scatter.variance()) / max(c.shown-own.shown+own.sampled, math.SmallestNonzeroFloat64)
 }
 
-// within returns the variance of a packet's delay within the other flows asked for. The fewer of their packets settled cells
-// show beside those of this flow that they do not, the more it is that within cells, where flows that wait alike look slow.
-func (c *common) within(own *tally) float64 {
-	n := max(c.shown-own.shown, math.SmallestNonzeroFloat64)
-	asked := max(c.asked.squares-own.squares, 0) / max(c.asked.degrees-own.degrees, 1)
-	all := max(c.scatter.squares-c.scatter.alike, 0) / max(c.scatter.degrees-c.scatter.cells, 1)
-	return (n*asked + own.sampled*all) / (n + own.sampled)
+// A spread is how much packets in settled cells vary, whenever they came. If x is the delays in a cell above the mean, Σx²
+// less (Σx)²/n over an epoch's n cells is on average 1 - 1/n of the packets' squares, however many of them wait alike.
+type spread struct {
+	squares, both, counts       float64 // Σ (delays above the reference)², Σ these × packets, Σ packets²
+	above, shown, cells, epochs float64 // Σ delays above the reference, packets, settled cells, and epochs
 }
 
-// A scatter is how far cells are from the mean of all, or of their flow: Σ squares over packets, and their degrees
-// of freedom; and what part of both comes from cells that are off alike in all epochs, because flows differ.
-type scatter struct{ squares, degrees, alike, cells float64 }
+func (s *spread) square(above, n, weight float64) {
+	s.squares += weight * above * above
+	s.both += weight * above * n
+	s.counts += weight * n * n
+}
 
-// add adds how far a cell's areas are from those of such means in some epochs. A set answers
-// for all of its epochs together.
-func (s *scatter) add(t *cellTable, i int, of *sight, epochs uint32, mean *[room]float64) {
-	var apart [room]struct{ off, packets, epochs float64 }
+// epoch adds what the settled cells of an epoch hold together.
+func (s *spread) epoch(above, n, cells float64) {
+	s.square(above, n, -1/cells)
+	s.above += above
+	s.shown += n
+	s.cells += cells
+	s.epochs++
+}
+
+// add adds one of these cells, in some epochs. A set answers for all of its epochs together.
+func (s *spread) add(t *cellTable, i int, of *sight, epochs uint32, reference float64) {
+	var sets [room]struct{ above, n float64 }
 	for e := range t.epochs {
 		if of.settled&epochs>>e&1 != 0 {
-			o := &apart[of.set[e]]
 			n := t.packets(i, e)
-			o.off += of.areas[e] - n*mean[e]
-			o.packets += n
-			o.epochs++
+			sets[of.set[e]].above += of.areas[e] - n*reference
+			sets[of.set[e]].n += n
 		}
 	}
-	off, packets, weight := 0.0, math.SmallestNonzeroFloat64, 0.0
-	for _, o := range apart[:t.epochs] {
-		if o.packets > 0 {
-			s.squares += o.off * o.off / o.packets * o.epochs
-			s.degrees += o.epochs
-			off += o.off * o.epochs
-			packets += o.packets * o.epochs
-			weight += o.packets * o.epochs * o.epochs
-		}
+	for _, x := range sets {
+		s.square(x.above, x.n, 1)
 	}
-	s.alike += off / packets * off
-	s.cells += weight / packets
 }
 
+// degrees returns the degrees of freedom.
+func (s *spread) degrees() float64 { return min(s.cells-s.epochs, s.shown) }
+
 // variance returns the variance of a packet's delay.
-func (s *scatter) variance() float64 { return s.squares / max(s.degrees, 1) }
+func (s *spread) variance() float64 {
+	n := max(s.shown, 1)
+	mean := s.above / n
+	return max(s.squares+mean*(mean*s.counts-2*s.both), 0) / n * s.cells / max(s.cells-s.epochs, 1)
+}
 
 // A crossed is about packets that came in epochs after they were sent, of which rises of counts tell: those that
 // losses hide because no set explains them, or sets like those that do lost a packet; those in sets; and those from

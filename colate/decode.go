@@ -159,7 +159,7 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 		k, n := &d.counters[i], p.Count[i]
 		p.Sum[i] += float64(k.filling)
 		for g := range d.gaps[i] {
-			above, own, packets := d.gaps[i][g].fill(d.common.variance())
+			above, own, packets := d.gaps[i][g].fill(d.common.scatter.variance())
 			p.Sum[i] += above
 			p.Variance[i] += own * packets
 			missing[i] += packets

@@ -83,7 +83,7 @@ func (a *accumulator) answer(i int, clocks bool) (r Result) {
 	if f, ok := a.samples.of(a.flows[i], clocks, &a.common, own, a.tallies[i].late.farther(&a.common.late)); ok {
 		r.combine(f)
 	}
-	if r.Mean < 0 && a.reference > 0 && 2*r.Mean > r.MeanInterval(sure).Low {
+	if r.Mean < 0 && a.common.reference > 0 && 2*r.Mean > r.MeanInterval(sure).Low {
 		r.Mean = 0 // noise: the second clock is not behind
 	}
 	return r
@@ -148,7 +148,7 @@ func (a *accumulator) estimate(i int, r *Result) error {
 	if e.read < 0.5 {
 		return none("%.0f %% of the packets are in epochs that could not be read", 100*(1-e.read))
 	}
-	e.fill(r, &a.common, a.reference, a.config.unit())
+	e.fill(r, &a.common, a.config.unit())
 	if i := r.MeanInterval(0.95); i.High-i.Low > 2*a.common.lasted { // which tells nothing
 		return none("the mean is in an interval of %.3g ns, of epochs of %.3g: too many packets are in each counter, or take too long%s",
 			i.High-i.Low, a.common.lasted, a.clocks())
@@ -162,8 +162,8 @@ func (a *accumulator) clocks() string {
 	if a.table.apart {
 		return " (the points' epochs begin at different times, as their clocks differ by a part of a Period)"
 	}
-	if a.reference < 0 || a.reference > period/20 {
-		return fmt.Sprintf(" (all packets take %.3g s: if that is the points' clocks, say so in Path.Clock)", a.reference/1e9)
+	if a.common.reference < 0 || a.common.reference > period/20 {
+		return fmt.Sprintf(" (all packets take %.3g s: if that is the points' clocks, say so in Path.Clock)", a.common.reference/1e9)
 	}
 	return ""
 }
@@ -224,12 +224,11 @@ func (e *estimator) agrees(record joint.FlowRecord) (low, high float64, ok bool)
 }
 
 // fill fills in the result from tallies that tell of the flow.
-func (e *estimator) fill(r *Result, all *common, reference, unit float64) {
+func (e *estimator) fill(r *Result, all *common, unit float64) {
 	own := e.own
 	above := (own.sum - e.sum) / e.packets
-	stands := 1 + own.sampled/e.packets // number of packets that each stands for
 	r.Packets = e.packets / e.read
-	r.Mean, r.N = reference+above, uint64(max(e.packets*e.read/stands, 1)+0.5)
+	r.Mean, r.N = all.reference+above, uint64(max(e.packets*e.read/(1+own.sampled/e.packets), 1)+0.5)
 	for i := range e.absent {
 		t := &e.absent[i]
 		more := (t.counted - e.count) * e.counted // if others put so many there, the flow has fewer
@@ -238,12 +237,12 @@ func (e *estimator) fill(r *Result, all *common, reference, unit float64) {
 	slices.Sort(r.errors[:])
 	// Where too few cells tell, delays may vary as if they were exponential.
 	variance := own.variance()
-	if r.freedom = max(own.degrees, 1); own.degrees < 3 {
-		variance, r.freedom = max(variance, r.Mean*r.Mean), max(all.scatter.degrees, 1)
+	if r.freedom = max(own.degrees(), 1); own.degrees() < 3 {
+		variance, r.freedom = max(variance, r.Mean*r.Mean), max(all.scatter.degrees(), 1)
 	}
 	// The packets in settled cells are a sample of the flow's, and those in others may be rare and as slow as any
 	// are; times are in units, and a record may be wrong.
-	sampled := (own.sampled*max(variance, all.within(own)) + own.between + e.packets*rounding(unit)) / (e.packets * e.packets)
+	sampled := (own.sampled*max(variance, all.beside(own)) + own.between + e.packets*rounding(unit)) / (e.packets * e.packets)
 	recorded := above * (1 - e.counted) * e.doubt / e.packets
 	// Packets of large flows that share a counter take as long as any.
 	shared := e.excess / e.packets * math.Sqrt(all.scatter.variance())

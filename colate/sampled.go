@@ -215,20 +215,23 @@ func (f *sampled) learn(number float64, clocks bool, likely *pool, counters *tal
 }
 
 // beyond returns the variance of a flow's packets that its counters show and samples do not: what exceeds that of the
-// flow's and of others' samples by three standard errors, as if delays were exponential. All of it may be the flow's, and
-// due to one slow packet. The packets that the counters do not tell of, and two deviations of their Poisson number more,
-// may vary as much each, or as those of others do.
+// flow's and of others' samples, if by three standard errors, as if delays were exponential, and two of its own: a slow packet
+// is in a cell with others. All of it may be the flow's. The packets that the counters do not tell of, and two deviations of
+// their Poisson number more, may vary as much each, or as those of others do.
 func (t *tally) beyond(variance, packets float64, samples *estimate.Moments, all *common) float64 {
 	if t.shown == 0 {
 		return 0
 	}
-	cells, missed := max(t.came/packets, 1), 2*max(packets/t.shown-1, 0)
+	cells, missed := max(t.came/packets, 1), 2*max(t.came/t.shown-1, 0)
 	more := func(counted, degrees, cells float64) float64 {
-		usual := (variance + (cells-1)*samples.Variance()) * (1 + 3*math.Sqrt(8/max(degrees, 1)+8/float64(max(samples.N(), 1))))
-		return max(counted*cells-usual, 0)
+		usual, n := variance+(cells-1)*samples.Variance(), max(degrees, 1)
+		if more := counted*cells - usual; more > 3*usual*math.Sqrt(8/n+8/float64(max(samples.N(), 1))) {
+			return more + 4*math.Sqrt(more*usual/n)
+		}
+		return 0
 	}
-	own := more(t.variance(), t.degrees, cells)
-	return own + max(own, more(all.within(t), all.scatter.degrees, 1))*(missed+2*math.Sqrt(missed))
+	own := more(t.variance(), t.degrees(), cells)
+	return own + max(own, more(all.beside(t), all.scatter.degrees(), 1))*(missed+2*math.Sqrt(missed))
 }
 
 // rounding returns the variance of a delay because times are in units, at most.
