@@ -112,12 +112,12 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3725, 3904},
+	".":              {3711, 3904},
 	"estimate":       {875, 1169},
 	"estimate/areas": {3362, 980},
 	"estimate/joint": {1412, 946},
 	"estimate/clock": {1103, 900},
-	"lda":            {2618, 3132},
+	"lda":            {2631, 3132},
 	"lda/control":    {450, 787},
 	"lda/flows":      {436, 216},
 	"lda/lost":       {549, 408},
