@@ -227,8 +227,7 @@ func (h *hasher) number(id uint64) hashing.Packet {
 }
 
 // identity is what records reveal of the secret that packets are hashed with.
-func (c Config) identity() uint64 {
-	h := c.hasher()
+func (h *hasher) identity() uint64 {
 	if h.sip != nil {
 		return h.sip.Fingerprint()
 	}

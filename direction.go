@@ -339,7 +339,7 @@ func (t *tally) add(entries []entry) {
 // addPart adds what passed in one direction, from a checked record.
 func (t *tally) addPart(p part) {
 	if p.packed != nil {
-		must(0, t.all.AddPacked(p.packed)) // no error: it was checked when the record came
+		p.packed(&t.all.Aggregator)
 	}
 	if p.flows != nil {
 		t.flows.Merge(p.flows)

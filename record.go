@@ -13,6 +13,7 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/internal/wire"
+	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lda/flows"
 )
 
@@ -37,8 +38,8 @@ type record struct {
 
 // A part is one direction of a checked record.
 type part struct {
-	packed []byte       // all packets, nil if there were none
-	flows  *flows.Table // nil without Config.Flows
+	packed func(*lda.Aggregator) // adds all packets, nil if there were none
+	flows  *flows.Table          // nil without Config.Flows
 }
 
 const (
@@ -58,7 +59,8 @@ type sealer struct {
 }
 
 func newSealer(c Config) *sealer {
-	return &sealer{c, c.identity(), c.derive("records")}
+	h := c.hasher()
+	return &sealer{c, h.identity(), c.derive("records")}
 }
 
 func (s *sealer) tag(message []byte) []byte {
@@ -72,7 +74,7 @@ func (s *sealer) open(data []byte, magic string) (wire.Reader, error) {
 	n := max(0, len(data)-tagSize)
 	r, err := s.head(data[:n], magic)
 	if err == nil && !hmac.Equal(s.tag(data[:n]), data[n:]) {
-		err = fmt.Errorf("hoplag: %w", errForged)
+		err = errForged
 	}
 	return r, err
 }
@@ -83,14 +85,11 @@ func (s *sealer) head(message []byte, magic string) (wire.Reader, error) {
 	if err == nil && r.Uint64() != s.identity {
 		err = fmt.Errorf("%w: the other point has another Key, or SipHash is set at one of them", estimate.ErrMismatch)
 	}
-	if err != nil {
-		err = fmt.Errorf("hoplag: %w", err)
-	}
 	return r, err
 }
 
-func (s *sealer) begin(magic string) []byte {
-	return binary.BigEndian.AppendUint64(wire.Begin(nil, magic, recordVersion), s.identity)
+func (s *sealer) begin(message []byte, magic string) []byte {
+	return binary.BigEndian.AppendUint64(wire.Begin(message, magic, recordVersion), s.identity)
 }
 
 func (s *sealer) seal(message []byte) []byte {
@@ -105,7 +104,7 @@ var rooms = sync.Pool{New: func() any { return new([]byte) }}
 func (s *sealer) record(of *interval, counted [2]*tally) []byte {
 	room := rooms.Get().(*[]byte)
 	defer rooms.Put(room)
-	b := binary.BigEndian.AppendUint64(append((*room)[:0], s.begin(recordMagic)...), of.session)
+	b := binary.BigEndian.AppendUint64(s.begin((*room)[:0], recordMagic), of.session)
 	for _, x := range []int64{of.step, int64(s.config.Cut), of.after, of.through} {
 		b = binary.BigEndian.AppendUint64(b, uint64(x))
 	}
@@ -155,16 +154,13 @@ func (s *sealer) parse(r wire.Reader, err error) (*record, error) {
 	}
 	for i := range rec.parts {
 		if p := packed[i]; err == nil && len(p) > 0 {
-			rec.parts[i].packed, err = p, s.config.Cells.CheckPacked(p)
+			rec.parts[i].packed, err = s.config.Cells.CheckPacked(p)
 		}
 		if f := tables[i]; err == nil && len(f) > 0 && s.config.Flows > 0 {
 			rec.parts[i].flows, err = flows.Decode(f, (rec.after+1)*int64(s.config.Cut))
 		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("hoplag: %w", err)
-	}
-	return rec, nil
+	return rec, err
 }
 
 // farthest bounds the numbers of cuts: with the shortest, three centuries from 1970.
@@ -213,15 +209,18 @@ func (h *history) add(s stored, now int64) {
 	h.cuts = append(h.cuts, s)
 	h.size += storedSize + len(s.data)
 	for h.size > h.limit && len(h.cuts) > 1 {
-		h.drop()
+		h.drop(1)
 	}
 	h.forget(now)
 }
 
-func (h *history) drop() {
-	h.size -= storedSize + len(h.cuts[0].data)
-	h.cuts[0] = stored{}
-	h.cuts = h.cuts[1:]
+// drop drops the oldest n cuts.
+func (h *history) drop(n int) {
+	for i := range h.cuts[:n] {
+		h.size -= storedSize + len(h.cuts[i].data)
+	}
+	clear(h.cuts[:n])
+	h.cuts = h.cuts[n:]
 }
 
 // read returns the cuts after a position, as many as fit the limit but at least one, and whether there are more. A reader
@@ -260,9 +259,7 @@ func (h *history) forget(now int64) {
 			delete(h.readers, name)
 		}
 	}
-	for ; read > 0; read-- {
-		h.drop()
-	}
+	h.drop(max(0, read))
 }
 
 // A follower asks a point for the cuts after those that it has, or which of the messages that the point sent into some cells
@@ -286,7 +283,7 @@ func newRequest(reader uint64, at position, trails []byte) request {
 }
 
 func (s *sealer) request(q request) []byte {
-	b := append(s.begin(requestMagic), q.nonce...)
+	b := append(s.begin(nil, requestMagic), q.nonce...)
 	b = binary.BigEndian.AppendUint64(b, q.at.session)
 	b = binary.BigEndian.AppendUint64(b, uint64(q.at.through))
 	return s.seal(append(b, q.trails...))
@@ -317,11 +314,9 @@ func (s *sealer) reply(nonce []byte, a reply, cuts []stored) []byte {
 	for i := range cuts {
 		size += len(cuts[i].data) + 2*storedSize
 	}
-	b := append(append(make([]byte, 0, size), s.begin(replyMagic)...), nonce...)
+	b := append(s.begin(make([]byte, 0, size), replyMagic), nonce...)
 	b = append(append(binary.BigEndian.AppendUint64(b, uint64(a.now)), uint8(len(a.name))), a.name...)
-	if b = append(b, 0); a.more {
-		b[len(b)-1] = 1
-	}
+	b = append(b, map[bool]byte{true: 1}[a.more])
 	b = binary.BigEndian.AppendUint32(b, uint32(len(cuts)))
 	for i := range cuts {
 		record := s.of(&cuts[i])
@@ -335,7 +330,7 @@ func (s *sealer) reply(nonce []byte, a reply, cuts []stored) []byte {
 func (s *sealer) answered(q request, data []byte) (reply, error) {
 	r, err := s.open(data, replyMagic)
 	if err == nil && !bytes.Equal(r.Bytes(nonceSize), q.nonce) {
-		err = fmt.Errorf("hoplag: %w: it answers another request", errForged)
+		err = fmt.Errorf("%w: it answers another request", errForged)
 	}
 	if err != nil {
 		return reply{}, err
@@ -351,8 +346,5 @@ func (s *sealer) answered(q request, data []byte) (reply, error) {
 	if q.trails != nil {
 		a.names = r.Bytes(r.Len())
 	}
-	if err = r.Close(); err != nil {
-		return reply{}, fmt.Errorf("hoplag: %w", err)
-	}
-	return a, nil
+	return a, r.Close()
 }

@@ -110,7 +110,7 @@ func (f *follower) fetchOnce(ctx context.Context) (more bool, err error) {
 	came, after, still := p.clock.nowAs(&f.local)
 	r, err := p.seal.answered(q, data)
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("hoplag: %w", err)
 	}
 	feed.name = r.name
 	for _, record := range r.records {
@@ -151,21 +151,17 @@ func (p *Point) wait(ctx context.Context, until int64) error {
 func (p *Point) Answer(request []byte) ([]byte, error) {
 	r, err := p.seal.open(request, requestMagic)
 	if err == nil && p.open.Err() != nil {
-		err = fmt.Errorf("hoplag: %w", errClosed)
-	}
-	if err != nil {
-		return nil, err
+		err = errClosed
 	}
 	nonce, at := r.Bytes(nonceSize), position{r.Uint64(), int64(r.Uint64())}
-	trails := r.Bytes(r.Len())
-	if err = r.Close(); err != nil {
+	a, cuts, trails := reply{name: p.config.Name}, []stored(nil), r.Bytes(r.Len())
+	if err = cmp.Or(err, r.Close()); err == nil && len(trails) > 0 {
+		a.names, err = p.which(trails)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("hoplag: %w", err)
 	}
-	a, cuts := reply{name: p.config.Name}, []stored(nil)
 	if len(trails) > 0 {
-		if a.names, err = p.which(trails); err != nil {
-			return nil, fmt.Errorf("hoplag: %w", err)
-		}
 		return p.seal.reply(nonce, a, nil), nil
 	}
 	p.Direction.remember()
@@ -271,7 +267,7 @@ func (p *Pair) take(point int, shard string, record []byte) error {
 	m, now := p.compare.meeting, p.now()
 	r, err := m.seal.decode(bytes.Clone(record))
 	if err != nil {
-		return err
+		return fmt.Errorf("hoplag: %w", err)
 	}
 	isNew, err := m.take(point, shard, r)
 	if isNew {

@@ -27,71 +27,84 @@ func (a *Aggregator) AppendPacked(dst []byte, about int64) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, a.unsampledCount())
 	cells, rest := a.sampled(), new([packedBlock]uint64)
 	for from := 0; from < len(cells); from += packedBlock {
-		dst = a.config.appendBlock(dst, cells[from:min(from+packedBlock, len(cells))], a.some(from/packedBlock), about, rest)
+		if some := a.some(from / packedBlock); some == 0 { // which most are, of few packets
+			dst = binary.BigEndian.AppendUint64(dst, 0)
+		} else {
+			dst = a.config.appendBlock(dst, cells[from:min(from+packedBlock, len(cells))], some, about, rest)
+		}
 	}
 	return dst
 }
 
-// CheckPacked checks that data is the packed form of an aggregator of the Config, so that AddPacked accepts it.
-// The error wraps [estimate.ErrMismatch] or [estimate.ErrEncoding].
-func (c *Config) CheckPacked(data []byte) error {
-	_, err := c.packedCells(data)
-	return err
+// packed is a packed form that was checked, for aggregators of the Config that checked it.
+type packed struct {
+	about, unsampled uint64
+	cells            []byte
 }
 
-// AddPacked adds what AppendPacked appended at a point with the same Config, like Merge of the original aggregator,
-// except that its cells have lost the bits above those of the Config. The error is that of CheckPacked; a is then
-// unchanged.
-func (a *Aggregator) AddPacked(data []byte) error {
-	cells, err := a.config.packedCells(data)
-	if err != nil {
-		return err
-	}
-	head := data[len(data)-len(cells)-16:]
-	if n := binary.BigEndian.Uint64(head[8:]); n > 0 {
-		a.setUnsampled(a.unsampledCount() + n)
-	}
-	for from, b := 0, (block{}); len(cells) > 0; from, cells = from+packedBlock, cells[b.size:] {
-		if b.which, b.size = binary.BigEndian.Uint64(cells), 8; b.which == 0 {
-			continue
-		}
-		if b.read(&a.config, cells); a.which != nil {
-			a.which[from/packedBlock] |= b.which
-		}
-		b.add(a.cells[from:], cells[10:], &a.config, binary.BigEndian.Uint64(head))
-	}
-	return nil
+// CheckPacked checks that data is the packed form of an aggregator of the Config, and keeps it. It returns what
+// adds it to any of these, as AddPacked would. The error wraps [estimate.ErrMismatch] or [estimate.ErrEncoding].
+func (c *Config) CheckPacked(data []byte) (add func(*Aggregator), err error) {
+	p, err := c.packed(data)
+	return p.addTo, err
 }
 
-// packedCells checks a packed form, and returns its cells.
-func (c *Config) packedCells(data []byte) ([]byte, error) {
+// packed checks a packed form.
+func (c *Config) packed(data []byte) (packed, error) {
 	var buf [8 + 3 + 2*maxBanks]byte
 	head := c.append(buf[:0])
 	size := len(head) + 16
 	if len(data) < size {
-		return nil, fmt.Errorf("lda: %w: %d bytes of a packed aggregator, want at least %d", estimate.ErrEncoding, len(data), size)
+		return packed{}, fmt.Errorf("lda: %w: %d bytes of a packed aggregator, want at least %d", estimate.ErrEncoding, len(data), size)
 	}
 	if string(data[:len(head)]) != string(head) {
 		r := wire.NewReader(data)
 		there, banks := readConfig(&r)
-		return nil, cmp.Or(c.same(&there), fmt.Errorf("lda: %w: %d banks", estimate.ErrEncoding, banks))
+		return packed{}, cmp.Or(c.same(&there), fmt.Errorf("lda: %w: %d banks", estimate.ErrEncoding, banks))
 	}
-	cells, b := data[size:], block{}
-	rest := cells
+	p := packed{binary.BigEndian.Uint64(data[size-16:]), binary.BigEndian.Uint64(data[size-8:]), data[size:]}
+	rest, b := p.cells, block{}
 	for n := c.cells(); n > 0; n -= packedBlock {
 		if len(rest) >= 8 && binary.BigEndian.Uint64(rest) == 0 {
 			rest = rest[8:]
 			continue
 		}
 		if !b.read(c, rest) || b.which<<uint(n) != 0 {
-			return nil, fmt.Errorf("lda: %w: packed cells, %d before the last one", estimate.ErrEncoding, n)
+			return packed{}, fmt.Errorf("lda: %w: packed cells, %d before the last one", estimate.ErrEncoding, n)
 		}
 		rest = rest[b.size:]
 	}
 	if len(rest) > 0 {
-		return nil, fmt.Errorf("lda: %w: %d bytes behind the packed cells", estimate.ErrEncoding, len(rest))
+		return packed{}, fmt.Errorf("lda: %w: %d bytes behind the packed cells", estimate.ErrEncoding, len(rest))
 	}
-	return cells, checkUnsampled(binary.BigEndian.Uint64(data[size-8:]))
+	return p, checkUnsampled(p.unsampled)
+}
+
+// AddPacked adds what AppendPacked appended at a point with the same Config, like Merge of the original aggregator,
+// except that its cells have lost the bits above those of the Config. The error is that of CheckPacked; a is then
+// unchanged.
+func (a *Aggregator) AddPacked(data []byte) error {
+	p, err := a.config.packed(data)
+	if err == nil {
+		p.addTo(a)
+	}
+	return err
+}
+
+// addTo adds the packets to an aggregator.
+func (p *packed) addTo(a *Aggregator) {
+	if p.unsampled > 0 {
+		a.setUnsampled(a.unsampledCount() + p.unsampled)
+	}
+	for from, b, cells := 0, (block{}), p.cells; len(cells) > 0; from, cells = from+packedBlock, cells[b.size:] {
+		if b.which, b.size = binary.BigEndian.Uint64(cells), 8; b.which == 0 {
+			continue
+		}
+		if b.read(&a.config, cells); a.which != nil {
+			a.which[from/packedBlock] |= b.which
+		}
+		b.add(a.cells[from:], cells[10:], &a.config, p.about)
+	}
 }
 
 // someTime returns the time of some packet or, if all cells have many, 0.

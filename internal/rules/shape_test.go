@@ -112,12 +112,12 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3720, 3916},
+	".":              {3707, 3916},
 	"estimate":       {875, 1169},
 	"estimate/areas": {3365, 980},
 	"estimate/joint": {1412, 946},
 	"estimate/clock": {1103, 900},
-	"lda":            {2618, 3132},
+	"lda":            {2631, 3132},
 	"lda/control":    {450, 757},
 	"lda/flows":      {437, 213},
 	"lda/lost":       {549, 408},
