@@ -100,7 +100,7 @@ func (t *tracked) read(config *Config, from, to int64, outliers int) {
 	}
 }
 
-// exchange takes the exchanges of a report's sessions.
+// exchange adds up the exchanges that belong to a report's sessions.
 func (c *clocks) exchange(of sessions) {
 	c.exchanged = slices.DeleteFunc(c.exchanged, func(x exchange) bool {
 		if x.of == of {
@@ -112,7 +112,7 @@ func (c *clocks) exchange(of sessions) {
 }
 
 // A passage is when the packets of a report came: the sums, over these, of how long after its beginning the middle of
-// their cuts was, and of how far they may be from it, in ns. For clocks that drift tell the time.
+// their cuts was, and of how far they may be from it, in ns. Clocks that drift need it.
 type passage struct{ packets, later, apart float64 }
 
 // add adds what was received in cuts that end so long after the report's beginning, if it is not nil.

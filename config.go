@@ -218,7 +218,7 @@ func (h *hasher) packet(id []byte) hashing.Packet {
 	return hashing.Digest(h.seed, id)
 }
 
-// number returns that of the message whose id is a number.
+// number returns the digest of a message whose id is a number.
 func (h *hasher) number(id uint64) hashing.Packet {
 	if h.sip != nil {
 		return hashing.Packet(h.sip.Word(id))

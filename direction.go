@@ -85,7 +85,7 @@ func (d *Direction) PassedNumber(id uint64) {
 	d.pool.Put(h)
 }
 
-// Record says that packets of a flow, or of none that is named if flow is 0, passed together at a known time.
+// Record reports packets of one flow that passed together at a known time. A flow of 0 stands for none.
 // Use what [time.Now] returned when a burst arrived, which is as good as Passed, or a network card's timestamp,
 // by the wall clock or Config.Clock. [Direction.Packet] and [hashing.Frame] identify packets. Record them
 // within three cuts: followers already have earlier cuts, and many late packets spoil a report.
