@@ -51,9 +51,6 @@ type exchange struct {
 	of                   sessions
 }
 
-// sessions are the sessions of both points that an exchange or a clock belongs to.
-type sessions [2]*least
-
 // leastSamples is how many of each direction's samples, those of the least delay, are kept of each cut: more than a
 // tracker ranks. Where clocks drift by more in a report than delays vary, the least of a report are all of its one end.
 const leastSamples = 8
@@ -209,9 +206,6 @@ func (c *clocks) tell(r *Report, added float64) (unknown error) {
 	}
 	return unknown
 }
-
-// mostDrift is how far the rates of clocks may differ. Trackers look farther, to notice it where they differ by more.
-const mostDrift = 1e-3
 
 // moved returns a reading for a time so much later, and for delays to which so much was added.
 func moved(r clock.Reading, later, added float64) clock.Reading {

@@ -112,7 +112,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3707, 3916},
+	".":              {3702, 3916},
 	"estimate":       {875, 1169},
 	"estimate/areas": {3365, 980},
 	"estimate/joint": {1412, 946},
