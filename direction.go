@@ -233,7 +233,9 @@ func (s *shard) rotate(cut int64, total *tally) (_ *tally, late uint32) {
 	s.mu.Unlock()
 	for _, t := range many { // it takes in what there was so far, which mostly is less
 		if total != nil {
-			must(0, t.all.Merge(&total.all.Aggregator))
+			if err := t.all.Merge(&total.all.Aggregator); err != nil {
+				panic(err)
+			}
 			t.flows.Merge(total.flows)
 			total.giveBack()
 		}

@@ -178,11 +178,10 @@ func (s *trains) Next(p *queue.Packet) bool {
 // a sender that pauses at references holds packets up, whether references say so or not. Intervals allow for both. The
 // negative control has a third of the width, or the width without a pause.
 func TestHeldUp(t *testing.T) {
-	events := pass(t, queue.LinkConfig{Rate: linkRate}, rli.InjectorConfig{Every: 100}, 60_000, new(trains), nil)
+	events, width := pass(t, queue.LinkConfig{Rate: linkRate}, rli.InjectorConfig{Every: 100}, 60_000, new(trains), nil), 0.0
 	if n := misses(t, config(rli.Linear), events, 1.0/3); n != [2]int{0, 37} {
 		t.Errorf("of 37 flows of trains %d are outside, and %d if a third as wide", n[0], n[1])
 	}
-	width := 0.0
 	for i, pause := range []int64{0, 3000, -5000, 0, 1000} {
 		n, every, load := 40_000, 20, 0.5
 		if i > 2 { // short pauses do most harm by the periods that they end: all others seem to wait longer
