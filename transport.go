@@ -373,8 +373,8 @@ func HTTP(client *http.Client, url string) func(ctx context.Context, request []b
 	}
 }
 
-// which asks the first point what is missing in trails, or this one for messages that went back, and returns of
-// which of them it learned that: a question that is too long has fewer.
+// which asks the first point what is missing in trails, or this point if the messages went back. It also returns the
+// trails that it asked about, which are fewer if the question would be too long.
 func (f *follower) which(direction int, trails []areas.Trail) (_ []areas.Trail, names lost.Names) {
 	p := f.point
 	if direction == back {
