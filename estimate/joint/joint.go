@@ -118,7 +118,7 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 		return Result{}, err
 	}
 	q := weigh(p)
-	s, err := newSolver(q, opts.MeansOnly)
+	s, err := newSolver(q)
 	if err != nil {
 		return Result{}, err
 	}
