@@ -185,6 +185,7 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 		own, unknown, guess := scale(f)
 		by := bent[f] * (1 - unknown)
 		scaled, off := s.scaled(f, left, own, guess, k[knownScale(unknown)], low(f, unknown), brought, heard, others, short)
+		off = min(off, mean[f]-s.base) // no mean is below base
 		d := by*by + off*off + max(own*left, scaled)
 		if s.Doubt != nil {
 			d += s.miscounted(f, mean[f])
