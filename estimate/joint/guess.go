@@ -7,16 +7,14 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// Delays are uneven: in a queue most flows wait a microsecond, and a few wait tens of milliseconds. A small
-// error for the second kind is a thousand times the delay of the first. So one variance for all flows is far
-// from the truth for most, and a variance in proportion to a first guess x of each flow's delay above the
-// smallest is what a solve starts from:
+// Delays are uneven: in a queue most flows wait a microsecond, and a few wait tens of milliseconds. A small error for the second
+// kind is a thousand times the delay of the first. So one variance for all flows is far from the truth for most, and a variance in
+// proportion to a first guess x of each flow's delay above the smallest is what a solve starts from:
 //
-// Every flow begins with the mean of all. In turn, every cell tells its flows the ratio of its delays to what
-// they guess, and every flow takes the mean of these ratios, weighted by the packets that it should have there,
-// with half a packet of the typical delay of flows of its size. Guesses stay above 0, and a flow with one idle
-// cell is soon idle in all. These are the multiplicative steps that raise the likelihood of sums whose variance
-// is in proportion to their mean.
+// Every flow begins with the mean of all. In turn, every cell tells its flows the ratio of its delays to what they guess, and every
+// flow takes the mean of these ratios, weighted by the packets that it should have there, with half a packet of the typical delay
+// of flows of its size. Guesses stay above 0, and a flow with one idle cell is soon idle in all. These are the multiplicative steps
+// that raise the likelihood of sums whose variance is in proportion to their mean.
 //
 // The smallest is told by the cells' means, so a clock offset does not matter. Without counts there are none, and
 // it is 0 unless a sum is negative.
@@ -121,10 +119,9 @@ func (s *solver) guess() {
 	s.typify()
 }
 
-// bySize finds the mean delay above base of the flows of each class of sizes: the least squares that explain
-// the sums by how many packets of each class are in a cell, which is uncertain by the squares of its flows'
-// packets. No class is taken to be faster than its standard error. Where cells show little of a class, it is
-// taken to be like all, by the prior's part in its mean.
+// bySize finds the mean delay above base of the flows of each class of sizes: the least squares that explain the sums by how many
+// packets of each class are in a cell, which is uncertain by the squares of its flows' packets. No class is taken to be faster than
+// its standard error. Where cells show little of a class, it is taken to be like all, by the prior's part in its mean.
 func (s *solver) bySize(sum, held []float64, unit float64) {
 	var index [sizeCount]int
 	used := 0

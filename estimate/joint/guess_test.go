@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sort"
+	"strings"
 	"testing"
 )
 
@@ -63,24 +64,6 @@ func TestCoverage(t *testing.T) {
 		w.holds(t, name+", queues", own, 0.01)
 		if early := len(slices.DeleteFunc(own.Mean, func(mean float64) bool { return mean >= 0 })); early > 40 { // 110 in SDS once
 			t.Errorf("%s: %d of 4,000 means are below 0", name, early)
-		}
-	}
-}
-
-// Where large flows are slower than small ones, or faster, others in a cell are taken for what flows of their size
-// are. Where all were taken for the mean of all, errors were twice as large and more, and in two rows a quarter of the
-// intervals of flows of 100 packets and more missed.
-func TestDelaysGoWithSizes(t *testing.T) {
-	heavy(t)
-	for _, power := range []float64{0.4, -0.4} {
-		for _, rows := range []int{2, 4} {
-			s := shape{flows: 8000, columns: 1000, rows: rows, perRow: 1, counted: true}
-			w := waiting(s, 43, func(_ *rand.Rand, packets float64) float64 { return 1e5 * math.Pow(packets, power) })
-			r := w.solve(t, Options{})
-			if got := w.medianError(r.Mean, 30); got > 0.1 {
-				t.Errorf("power %g, %d rows: median error of flows of 30 packets and more %.3g", power, rows, got)
-			}
-			w.holds(t, fmt.Sprintf("power %g, %d rows", power, rows), r, 0.2)
 		}
 	}
 }
@@ -143,6 +126,9 @@ func TestNoNarrowerIntervalsHold(t *testing.T) {
 			worlds[name] = waiting(shape{flows: 8000, columns: 1000, rows: rows, perRow: 1, counted: true}, 47, law)
 			if results[name] = worlds[name].solve(t, Options{}); slices.Min(results[name].Mean) < 0 { // 324 of rare and 4 rows once
 				t.Errorf("%s, %d rows: a mean is below 0", name, rows)
+			}
+			if e := worlds[name].medianError(results[name].Mean, 30); strings.Contains("slow, fast", name) && e > 0.1 { // twice that once
+				t.Errorf("%s, %d rows: median error of flows of 30 packets and more %.3g", name, rows, e)
 			}
 		}
 		for _, class := range sizeClasses[1:4] {

@@ -15,19 +15,13 @@ import (
 //
 //	y = A h + e
 //
-// where e has the variance D of how packets fell into cells, and of what the caller says of the sums. A flow
-// that has one cell in a row has all its packets there, which adds next to nothing. The estimate of least
-// square error solves
+// where e has the variance D of how packets fell into cells, and of what the caller says of the sums. A flow that has one cell in a
+// row has all its packets there, which adds next to nothing. The estimate of least square error solves
 //
 //	(S⁻¹ + AᵀD⁻¹A) h = AᵀD⁻¹ y
 //
 // where a sample is like a cell of its flow alone, by conjugate gradients, with the diagonal as the preconditioner.
 const (
-	// The variance of a packet's delay about its flow's, as a part of the square of that delay: as for exponential
-	// delays.
-	packetVariance = 1.0
-	// The variance of a flow's delay about its guess, likewise, unless flows of its size differ less.
-	guessVariance = 1.0
 	// What is known about clocks: they tick in nanoseconds, twice a packet.
 	clockNoise = 1.0 / 6
 	// More than this many deviations beyond the expected packets are those of flows that are not listed.
@@ -114,13 +108,12 @@ func (s *solver) equations() {
 		if w == 0 {
 			continue
 		}
-		usual, square := s.usual(f), s.square(f)
-		own := packetVariance * square
+		usual, own := s.usual(f), s.square(f) // as of exponential delays, of a flow about its guess, and of packets about their flow
 		for i, c := range s.run(f) {
 			share := s.of(f*s.width + i)
 			apart := s.above[f] - reference[c]
 			v := own + apart*apart
-			noise := w * share * (v*(1-(1-spread)*share) + s.slack*(min(square, usual)+apart*apart))
+			noise := w * share * (v*(1-(1-spread)*share) + s.slack*(min(own, usual)+apart*apart))
 			if s.Doubt != nil {
 				doubt := s.Doubt[f] * share
 				off := min(s.Doubt[f]/w, 1)
@@ -129,7 +122,7 @@ func (s *solver) equations() {
 			s.trust[c] += noise
 		}
 		if s.told[f] > 0 {
-			s.variance[f] = min(guessVariance*square+own/max(w, 1), usual)
+			s.variance[f] = min(own+own/max(w, 1), usual)
 		}
 		if s.Sampled == nil {
 			continue

@@ -6,10 +6,9 @@ import (
 	"slices"
 )
 
-// What the cells leave of the flows' variances is the diagonal of the inverse of S⁻¹ + AᵀD⁻¹A. Messages find
-// it: the noise that flow f sees in a cell is D, plus a²v for every other flow there, with their v as the rest
-// of their cells leaves it. That is a fixed point, belief propagation for a normal model, and right to a per
-// cent if few flows meet twice.
+// What the cells leave of the flows' variances is the diagonal of the inverse of S⁻¹ + AᵀD⁻¹A. Messages find it: the noise that
+// flow f sees in a cell is D, plus a²v for every other flow there, with their v as the rest of their cells leaves it. That is a
+// fixed point, belief propagation for a normal model, and right to a per cent if few flows meet twice.
 const (
 	settled     = 0.1  // powers of two by which the last sweep of messages lowers variances, on average
 	nearly      = 0.5  // enough to see which flows are known well
@@ -22,8 +21,7 @@ const (
 	mostNoise   = 1e30 // that an entry brings, as a part of D: more drowns a cell no deeper
 )
 
-// A hearing is what a sweep needs of a cell: D⁻¹, the noise that its flows bring to it, as a part of D, and
-// that of the next sweep.
+// A hearing is what a sweep needs of a cell: D⁻¹, the noise that its flows bring to it, as a part of D, and that of the next sweep.
 type hearing struct {
 	trust       float64
 	noise, next float32
