@@ -21,13 +21,12 @@ import (
 //	}
 //	r, err := a.Estimate(flow)
 //
-// It measures the time that packets spent on their way, for each packet received (see [areas.Areas]), exactly
-// where nothing is lost. That differs from the mean delay of those received by what passed before the report
-// began and after it ended. Intervals hold the mean delay, and are the wider for it: make reports much longer than packets
-// take. What a lost packet leaves in doubt is when it was sent, between two cuts at which nothing was on its way in its
-// cell. So the more often points compare, and the fewer packets are on their way in a cell at once, the less a
-// loss costs: rows that sample help. Digests tell slow packets from lost ones; with 13 bits or fewer, slow
-// packets count as lost.
+// It measures the time that packets spent on their way, for each packet received (see [areas.Areas]), exactly where nothing is
+// lost. That differs from the mean delay of those received by what passed before the report began and after it ended. Intervals
+// hold the mean delay, and are the wider for it: make reports much longer than packets take. What a lost packet leaves in doubt is
+// when it was sent, between two cuts at which nothing was on its way in its cell. So the more often points compare, and the fewer
+// packets are on their way in a cell at once, the less a loss costs: rows that sample help. Digests tell slow packets from lost
+// ones; with 13 bits or fewer, slow packets count as lost.
 //
 // Add allocates room for the packets of as many intervals as the slowest packet takes, and reuses it. An
 // Accumulator is not safe for concurrent use.
@@ -68,12 +67,11 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 	}, nil
 }
 
-// Add adds what both points saw of an interval, from its start to its end in nanoseconds by their clocks. If it
-// does not begin where the last one ended, some are missing, and the packets that were on their way are left
-// out. The error wraps [estimate.ErrMismatch] if a sketch has another Config or the two say that they are of
-// different intervals, and [estimate.ErrOrder] if the interval does not end after it begins, or begins before
-// the last one ended; nothing has changed then. Both points must cut at the same times, to within less than the
-// least delay.
+// Add adds what both points saw of an interval, from its start to its end in nanoseconds by their clocks. If it does not begin
+// where the last one ended, some are missing, and the packets that were on their way are left out. The error wraps
+// [estimate.ErrMismatch] if a sketch has another Config or the two say that they are of different intervals, and
+// [estimate.ErrOrder] if the interval does not end after it begins, or begins before the last one ended; nothing has changed then.
+// Both points must cut at the same times, to within less than the least delay.
 func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 	made(a != nil && a.areas != nil, "Accumulator")
 	if err := match(up, down, true); err != nil {
@@ -212,8 +210,8 @@ func (a *Accumulator) complete() {
 		received[row] += float64(t.received)
 		t.settle(t.open.deviation == 0)
 		if x := &t.exact; x.packets > 0 {
-			means.add(x.beyond/x.packets, 1, 0)
-			packets.add(x.beyond, x.packets, 0)
+			means.add(x.beyond/x.packets, 1)
+			packets.add(x.beyond, x.packets)
 		}
 	}
 	a.joined = 0

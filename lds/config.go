@@ -19,9 +19,8 @@ const (
 
 // A Config has all sizes of a sketch. Only sketches of equal Configs can be compared or merged.
 type Config struct {
-	// Identity identifies what packets and flows are hashed with: the [hashing.Fingerprint] of a seed or of a
-	// [hashing.SipHash]. Encodings carry it, so it must not be the secret itself. A new seed each interval gives
-	// every flow new neighbours.
+	// Identity identifies what packets and flows are hashed with: the [hashing.Fingerprint] of a seed or of a [hashing.SipHash].
+	// Encodings carry it, so it must not be the secret itself. A new seed each interval gives every flow new neighbours.
 	Identity uint64
 
 	// Rows is the number of rows (R in the paper), 1 to MaxRows. Each packet updates one cell in each row.

@@ -40,14 +40,13 @@ func (x *content) load(rate, apart float64) float64 {
 }
 
 // A scatter adds up sums of some packets, and gives the variance of one (count-conditioned).
-type scatter struct{ cells, packets, sum, squares, noise float64 }
+type scatter struct{ cells, packets, sum, squares float64 }
 
-func (s *scatter) add(sum, packets, variance float64) {
+func (s *scatter) add(sum, packets float64) {
 	s.cells++
 	s.packets += packets
 	s.sum += sum
 	s.squares += sum * sum / packets
-	s.noise += variance / packets
 }
 
 // variance is infinite for fewer than two cells.
@@ -55,7 +54,7 @@ func (s *scatter) variance() float64 {
 	if s.cells < 2 {
 		return math.Inf(1)
 	}
-	return max(0, s.squares-s.sum*s.sum/s.packets-s.noise) / (s.cells - 1)
+	return max(0, s.squares-s.sum*s.sum/s.packets) / (s.cells - 1)
 }
 
 const (
@@ -173,10 +172,10 @@ func (p *pairs) read(n int, cell func(i int) int) (told, crowded float64) {
 				}
 				seen[k] = u.tally
 			}
-			times.add(u.since(p.origin, bits), n, 0)
+			times.add(u.since(p.origin, bits), n)
 			x := p.around.beyond(u, d, bits)
-			means.add(x/n, 1, 0)
-			all.add(x, n, 0)
+			means.add(x/n, 1)
+			all.add(x, n)
 		}
 	}
 	p.times, p.apart, p.single, p.mean = times.variance(), math.Sqrt(means.variance()), all.variance(), all.sum/all.packets

@@ -9,23 +9,21 @@
 //
 // # The machine
 //
-// A [Sketch] has a few rows of cells. A cell is a sum of timestamps, a packet count and a digest of the
-// packets. Each packet is added to one cell of each row. A hash of its flow chooses the cell; if a flow is
-// spread over several neighbouring cells (its virtual LDA), a hash of the packet helps to choose. Both points
-// hash alike, so a cell gets the same packets at both. The difference of its two sums, divided by its count, is
-// then the mean delay of its packets. A lost packet, or one that crossed the interval's boundary, shows in the
-// count or the digest, and spoils only its own cells.
+// A [Sketch] has a few rows of cells. A cell is a sum of timestamps, a packet count and a digest of the packets. Each packet is
+// added to one cell of each row. A hash of its flow chooses the cell; if a flow is spread over several neighbouring cells (its
+// virtual LDA), a hash of the packet helps to choose. Both points hash alike, so a cell gets the same packets at both. The
+// difference of its two sums, divided by its count, is then the mean delay of its packets. A lost packet, or one that crossed the
+// interval's boundary, shows in the count or the digest, and spoils only its own cells.
 //
 // [Estimate] reads a flow's delay from those of its cells that other flows load least; the larger the flow, the
 // less the others matter. [Decode] takes the keys of all flows and solves for all cells at once. It is several times
 // as accurate, but for flows alone in a cell, where Estimate is exact. Sketches also tell losses and packet counts.
 //
-// A [Table] holds some flows in cells of their own, and is far more accurate for these. Of 100,000 flows with
-// 53 packets on average, a table of 910 kB holds 53 % of those with 10 to 99 packets, 98 % of those with 100 to
-// 999, and all larger ones, with median errors of 0.8, 0.12 and 0.005 %. A sketch of as many bytes has errors
-// of 16, 2.5 and 0.2 % by Estimate, and 8, 0.9 and 0.08 % by Decode, but an answer for each flow (go run
-// ./bench ours-lds-table). So use a Table if the flows that matter fit, a Sketch if all flows matter, or half
-// of each; [Plan] compares the three.
+// A [Table] holds some flows in cells of their own, and is far more accurate for these. Of 100,000 flows with 53 packets on
+// average, a table of 910 kB holds 53 % of those with 10 to 99 packets, 98 % of those with 100 to 999, and all larger ones, with
+// median errors of 0.8, 0.12 and 0.005 %. A sketch of as many bytes has errors of 16, 2.5 and 0.2 % by Estimate, and 8, 0.9 and
+// 0.08 % by Decode, but an answer for each flow (go run ./bench ours-lds-table). So use a Table if the flows that matter fit, a
+// Sketch if all flows matter, or half of each; [Plan] compares the three.
 //
 // An [Accumulator] adds up intervals: then losses cost little, and packets that cross their ends nothing.
 //
@@ -71,9 +69,4 @@
 //	home             h_r(f)     section 2.3.4
 //	Demand.Large     x          section 3.1
 //	Failure          ε = 1 − Q  section 3.1
-//
-// This package goes beyond the paper with tables, joint decoding of delays and counts, weights for lossy cells,
-// bounds to compare cells that sampled at different rates, the count-conditioned deviation within rows, and a
-// digest by addition instead of XOR. [Plan] computes the sums that the formula of section 3.1 approximates by
-// blaming each large collision on one flow.
 package lds

@@ -21,14 +21,12 @@ type Result struct {
 	// contributed most: a packet is in every row and counts once.
 	estimate.Delay
 
-	// DegreesOfFreedom is what StdDev rests on: the number of selected cells beyond the first of each row. With
-	// 0, as always with a Spread of 1, the deviation is unknown. Flows that share the cells add to it by how
-	// far they are from this one.
+	// DegreesOfFreedom is what StdDev rests on: the number of selected cells beyond the first of each row. With 0, as always with a
+	// Spread of 1, the deviation is unknown. Flows that share the cells add to it by how far they are from this one.
 	DegreesOfFreedom uint64
 
-	// MeanError is the expected root mean square error of Mean, in nanoseconds. It is +Inf if cells do not
-	// reveal it, as when rows have only some dozens of columns, and no more than rounding only if equal rows
-	// prove that the flow is alone in its cells.
+	// MeanError is the expected root mean square error of Mean, in nanoseconds. It is +Inf if cells do not reveal it, as when rows
+	// have only some dozens of columns, and no more than rounding only if equal rows prove that the flow is alone in its cells.
 	MeanError float64
 
 	// Late is by how much Mean may be greater because packets that count as lost may still arrive, which an
@@ -43,11 +41,10 @@ type Result struct {
 	// cells of a spread flow are unusable.
 	Share float64
 
-	// Sent and Received are [Sketch.Packets] at the two points: those of the flow and of some of its
-	// neighbours. Lost is an upper bound of the flow's losses, from the row that shows fewest: it includes
-	// losses of neighbours, and packets on their way. Overdue is a lower bound of what the same cells lost for
-	// certain; only an [Accumulator] knows of any. In the single interval of [Estimate] a packet that was on
-	// its way when it began, or that arrived twice, hides a loss.
+	// Sent and Received are [Sketch.Packets] at the two points: those of the flow and of some of its neighbours. Lost is an upper
+	// bound of the flow's losses, from the row that shows fewest: it includes losses of neighbours, and packets on their way.
+	// Overdue is a lower bound of what the same cells lost for certain; only an [Accumulator] knows of any. In the single interval
+	// of [Estimate] a packet that was on its way when it began, or that arrived twice, hides a loss.
 	Sent, Received, Lost, Overdue uint64
 
 	// Usable is how many of the flow's Rows × Spread cells were of use.
@@ -57,15 +54,13 @@ type Result struct {
 // Estimate returns the delay of flow f between two points, from its cells in their sketches of one interval
 // (Fig. 6): the least loaded of the usable ones, and those that hold up to Config.Tolerance more.
 //
-// If rows sample at different rates, Estimate compares cells by an upper bound of the packets they stand for,
-// where section 4.2 divides counts by rates, so that a cell that happened to sample few of many packets does
-// not pass for the purest. From a cell that lost packets, it takes the delays of the others as if the lost ones
-// had been sent at the mean time of all its packets. A cell whose sum may have wrapped (Config.SumBits) has no
-// part in the answer.
+// If rows sample at different rates, Estimate compares cells by an upper bound of the packets they stand for, where section 4.2
+// divides counts by rates, so that a cell that happened to sample few of many packets does not pass for the purest. From a cell
+// that lost packets, it takes the delays of the others as if the lost ones had been sent at the mean time of all its packets. A
+// cell whose sum may have wrapped (Config.SumBits) has no part in the answer.
 //
-// It returns [estimate.ErrNoSamples] if no cell of the flow tells anything, or if the sketches prove that the
-// flow had no packets; all of the Result but its Delay is valid even then. It returns [estimate.ErrMismatch] if
-// the Configs or the intervals differ.
+// It returns [estimate.ErrNoSamples] if no cell of the flow tells anything, or if the sketches prove that the flow had no packets;
+// all of the Result but its Delay is valid even then. It returns [estimate.ErrMismatch] if the Configs or the intervals differ.
 //
 // Flows that share the selected cells draw the mean towards theirs.
 func Estimate(up, down *Sketch, f hashing.Flow) (Result, error) {

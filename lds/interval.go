@@ -9,11 +9,10 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// Flows fall at random, so others bring to a flow's cell what the cells next to it hold: each of these is a
-// candidate. If others brought u packets with the sum s to a cell of n packets and the mean m, the mean of the
-// flow is off by (s − u·m) ÷ (n − u). A candidate is the likelier, the better the n − u packets that it leaves
-// explain the flow's cells in all rows: there, others brought what is left of packets and of time (METHODS,
-// section 8).
+// Flows fall at random, so others bring to a flow's cell what the cells next to it hold: each of these is a candidate. If others
+// brought u packets with the sum s to a cell of n packets and the mean m, the mean of the flow is off by (s − u·m) ÷ (n − u). A
+// candidate is the likelier, the better the n − u packets that it leaves explain the flow's cells in all rows: there, others
+// brought what is left of packets and of time (METHODS, section 8).
 const lengths = 33 // classes of packet counts, by their binary length
 
 // A candidate is an error of a mean, with its likelihood. One that is rare may be outside intervalOf.
@@ -42,9 +41,8 @@ type others struct {
 	used int
 }
 
-// meanError returns the scale of the error of the mean of the cell that was read, for Student's distribution of
-// intervalDegrees, and how far the mean is off with a confidence of farConfidence. They are +Inf if there is no
-// candidate.
+// meanError returns the scale of the error of the mean of the cell that was read, for Student's distribution of intervalDegrees,
+// and how far the mean is off with a confidence of farConfidence. They are +Inf if there is no candidate.
 func (o *others) meanError(own *content) (scale, far float64) {
 	c, n, mean := o.config, own.packets, own.beyond/own.packets
 	part, off, sampled := c.Rates[o.row]/float64(c.Spread), 0.0, 0.0
@@ -279,10 +277,9 @@ var (
 	studentFar = estimate.StudentQuantile((1+farConfidence)/2, intervalDegrees)
 )
 
-// MeanInterval returns the interval of the flow's mean at the given confidence, between 0 and 1: Student's,
-// from MeanError, and Late above it. Beyond 95 % it is wider if few neighbours tell what others may be like.
-// That of an [Accumulator] also allows for packets that cross the ends of the report. It is unbounded if
-// MeanError is infinite.
+// MeanInterval returns the interval of the flow's mean at the given confidence, between 0 and 1: Student's, from MeanError, and
+// Late above it. Beyond 95 % it is wider if few neighbours tell what others may be like. That of an [Accumulator] also allows for
+// packets that cross the ends of the report. It is unbounded if MeanError is infinite.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	if r.N == 0 || math.IsInf(r.MeanError, 1) {
 		return estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}

@@ -189,10 +189,9 @@ func (d *Demand) sizes(least float64) (sizes [someSizes]float64) {
 	return sizes
 }
 
-// unread returns the chance that a flow of a number of packets has no cell with a small collision and without
-// losses. A row has the flow's packets that rows of higher rates have, or fewer. So the row of the highest rate
-// that lost none of them tells which rows did. What others bring to rows is independent. A row's cells have k
-// neighbours each, where k is the Spread, and 2k − 1 together.
+// unread returns the chance that a flow of a number of packets has no cell with a small collision and without losses. A row has the
+// flow's packets that rows of higher rates have, or fewer. So the row of the highest rate that lost none of them tells which rows
+// did. What others bring to rows is independent. A row's cells have k neighbours each, where k is the Spread, and 2k − 1 together.
 func (d *Demand) unread(c *Config, small, packets float64) (none float64) {
 	spread, lost := float64(c.Spread), 1.0 // the chance that all rows so far lost one of the flow's packets
 	cells := 2 - 1/spread                  // as many have so many neighbours
@@ -209,11 +208,10 @@ func (d *Demand) unread(c *Config, small, packets float64) (none float64) {
 	return none + lost
 }
 
-// inTable sets how the large flows fare in a table of some rooms, and returns the fraction of all flows that it
-// holds. The numbers that packets draw are even, so a flow of n packets draws below a limit with probability
-// 1 − (1−limit)^n. Both points hold it from one packet on unless the first that draws low enough is lost. Flows
-// fall into buckets at random, so as many are expected below the limit of a bucket as a Gamma distribution of the
-// shape bucketFlows says (here by E. Wilson and M. Hilferty, 1931).
+// inTable sets how the large flows fare in a table of some rooms, and returns the fraction of all flows that it holds. The numbers
+// that packets draw are even, so a flow of n packets draws below a limit with probability 1 − (1−limit)^n. Both points hold it from
+// one packet on unless the first that draws low enough is lost. Flows fall into buckets at random, so as many are expected below
+// the limit of a bucket as a Gamma distribution of the shape bucketFlows says (here by E. Wilson and M. Hilferty, 1931).
 func (d *Demand) inTable(rooms int, large []chances) (held float64) {
 	sizes := d.sizes(1)
 	share := func(limit float64) (sum float64) {

@@ -44,9 +44,8 @@ func tally(p hashing.Packet) uint64 { return uint64(p)<<32 | 1 }
 // concurrent use: keep one sketch per goroutine and Merge them. Methods that only read may run concurrently
 // while nobody writes. The zero value panics except in UnmarshalBinary.
 //
-// An [estimate.Rotation] makes two take turns, at the same time at both points. A packet that is then on its
-// way falls into different intervals, and spoils its cells in both for [Estimate] and [Decode]; an
-// [Accumulator] puts such intervals together.
+// An [estimate.Rotation] makes two take turns, at the same time at both points. A packet that is then on its way falls into
+// different intervals, and spoils its cells in both for [Estimate] and [Decode]; an [Accumulator] puts such intervals together.
 type Sketch struct {
 	cells      []cell          // row after row
 	thresholds [MaxRows]uint64 // for hashing.Sampled
@@ -162,8 +161,7 @@ func home(r int, f hashing.Flow, columns uint64) uint64 {
 	return odd
 }
 
-// split takes two columns from one word: the first is the integer part of word/2^64 × columns, and the fraction
-// gives the second.
+// split takes two columns from one word: the first is the integer part of word/2^64 × columns, and the fraction gives the second.
 func split(word, columns uint64) (first, second uint64) {
 	first, rest := bits.Mul64(word, columns)
 	second, _ = bits.Mul64(rest, columns)

@@ -41,9 +41,8 @@ func (c *TableConfig) flowBytes() int {
 	return 8 + 2*4 + flowCells*(wire.BytesOf(c.SumBits)+countBytes+wire.BytesOf(c.DigestBits))
 }
 
-// A Table holds some flows, each in cells of its own (sample and hold): no neighbour disturbs them, and the
-// mean of a flow that lost no packet is exact. For the same memory it holds a tenth to a half of the flows that
-// a [Sketch] answers for.
+// A Table holds some flows, each in cells of its own (sample and hold): no neighbour disturbs them, and the mean of a flow that
+// lost no packet is exact. For the same memory it holds a tenth to a half of the flows that a [Sketch] answers for.
 //
 //	up, err := lds.NewTable(lds.DefaultTableConfig)
 //	up.Update(tuple.Flow(seed), hashing.Digest(seed, packet), time.Now().UnixNano())
@@ -54,10 +53,8 @@ func (c *TableConfig) flowBytes() int {
 // whatever order packets arrive; large flows, which draw often, nearly always stay. A flow that arrives while
 // there is room is held from its first packet on; any other from the packet that drew low enough.
 //
-// [Table.Hold] keeps rooms for flows that are known to be large. With room for 16,500 of a million flows, a
-// table holds 88 % of those of 1,000 packets or more in its first interval, where no admission without a
-// memory of other flows holds more than 92 % (TestTableHoldsOnToTheLarge), and 99 % in its fifth if it keeps those
-// that had 500 or more in the one before (ours-lds-table).
+// [Table.Hold] keeps rooms for flows that are known to be large: with room for 16,500 of a million flows, 99 % of those of 1,000
+// packets or more have one in its fifth interval, and 88 % in its first (ours-lds-table).
 //
 // A flow has three cells: of nine tenths of its packets, of nine hundredths, and of one. A loss spoils one.
 //
@@ -171,10 +168,9 @@ func (t *Table) room(f hashing.Flow) *room {
 	return nil
 }
 
-// Hold empties the table for another interval, and reserves room for flows, which keep it whatever else arrives
-// and are held from their first packet on. At both points these should be the same flows: those that were large
-// in an earlier interval, by [Table.Flows] or [Sketch.Packets]. A flow that only one point holds has no answer.
-// A bucket has room for eight flows and no more.
+// Hold empties the table for another interval, and reserves room for flows, which keep it whatever else arrives and are held from
+// their first packet on. At both points these should be the same flows: those that were large in an earlier interval, by
+// [Table.Flows] or [Sketch.Packets]. A flow that only one point holds has no answer. A bucket has room for eight flows and no more.
 func (t *Table) Hold(flows []hashing.Flow) {
 	t.Reset()
 	for _, f := range flows {
@@ -198,10 +194,9 @@ func (r *room) packets() uint64 {
 	return uint64(r.cells[0].count()) + uint64(r.cells[1].count()) + uint64(r.cells[2].count())
 }
 
-// Merge adds another shard of the same point, with other flows; t then holds the flows that a single table
-// would hold that saw all packets. Shards are less crowded and admit flows earlier, so both points should have
-// the same number of shards, or some flows seem to have lost packets. The error wraps [estimate.ErrMismatch] if
-// the Configs differ; t is then unchanged.
+// Merge adds another shard of the same point, with other flows; t then holds the flows that a single table would hold that saw all
+// packets. Shards are less crowded and admit flows earlier, so both points should have the same number of shards, or some flows
+// seem to have lost packets. The error wraps [estimate.ErrMismatch] if the Configs differ; t is then unchanged.
 func (t *Table) Merge(b *Table) error {
 	made(t != nil && b != nil && t.buckets > 0, "Table")
 	if t.config != b.config {

@@ -10,11 +10,10 @@ import (
 
 var errNotHeld = fmt.Errorf("%w: a table does not hold the flow", errNoSamples)
 
-// EstimateTable returns the delay of flow f from both points' tables of one interval. Mean is that of the
-// packets in those of the flow's cells that lost none: exact if none did, and otherwise from a sample, whose
-// interval rests on how far apart packets and means of the table's flows are. StdDev is count-conditioned over
-// these cells. Share is the part of the flow's packets that arrived while it was held, 1 if all did. For the earlier
-// ones, the interval allows for delays that rise steadily.
+// EstimateTable returns the delay of flow f from both points' tables of one interval. Mean is that of the packets in those of the
+// flow's cells that lost none: exact if none did, and otherwise from a sample, whose interval rests on how far apart packets and
+// means of the table's flows are. StdDev is count-conditioned over these cells. Share is the part of the flow's packets that
+// arrived while it was held, 1 if all did. For the earlier ones, the interval allows for delays that rise steadily.
 //
 // Packets that cross an end of the interval count as lost at one point or the other, and slow ones cross more
 // often, so the interval should be long compared with the delays. MeanInterval is unbounded if many packets
@@ -109,7 +108,7 @@ func (b *tableBucket) each(do func(f hashing.Flow) (enough bool)) {
 
 // read returns what the cells of a flow say of its packets.
 func (b *tableBucket) read(f hashing.Flow) (s scatter) {
-	b.cells(f, func(up, down *cell) { s.add(b.around.beyond(up, down, b.up.config.SumBits), float64(up.count()), 0) })
+	b.cells(f, func(up, down *cell) { s.add(b.around.beyond(up, down, b.up.config.SumBits), float64(up.count())) })
 	return s
 }
 
@@ -128,7 +127,7 @@ func (b *tableBucket) others(f hashing.Flow, mean float64) (variance, times floa
 		s := b.read(other)
 		b.cells(other, func(up, _ *cell) {
 			if n := up.count(); n <= fewPackets {
-				sent.add(up.since(origin, b.up.config.SumBits), float64(n), 0)
+				sent.add(up.since(origin, b.up.config.SumBits), float64(n))
 			}
 		})
 		if other == f || s.cells == 0 {

@@ -15,17 +15,13 @@ import (
 // A cell's count is the sum of its flows' packets, so a flow's packets are what its cells hold less what the
 // other flows have. Expectation propagation (T. Minka, UAI 2001) finds all of them together, in rounds:
 //
-//	A row   says to each flow what its cells leave for it once the expected
-//	        packets of the others are subtracted, and with what precision:
-//	        that follows from the variances of the others, and from the way
-//	        packets fall into cells and samples.
-//	A flow  weighs what its rows say by how rare sizes are. The result is a
-//	        mean and a variance. A row hears them without its own message,
-//	        or it would take its echo for news.
+//	A row   says to each flow what its cells leave for it once the expected packets of the others are subtracted, and with what
+//	        precision: by the variances of the others, and by the way packets fall into cells and samples.
+//	A flow  weighs what its rows say by how rare sizes are. The result is a mean and a variance. A row hears them without its
+//	        own message, or it would take its echo for news.
 //
-// A round goes from flow to flow, and the next flow uses the new belief about the one before at once. If cells
-// are farther from their expected counts than the variances allow, as when flows are missing from the list, all
-// variances grow by that factor.
+// A round goes from flow to flow, and the next flow uses the new belief about the one before at once. If cells are farther from
+// their expected counts than the variances allow, as when flows are missing from the list, all variances grow by that factor.
 type Counts struct {
 	Held              []uint64
 	Rows, CellsPerRow int
@@ -76,12 +72,10 @@ type amount struct{ packets, variance float64 }
 // Decode returns the records with their packets, decoded where they are 0. It assumes that large sizes are
 // rarer (Pareto with shape 0.8). A flow has at least one packet, unless the counts prove that it has none.
 //
-// Doubt is the standard deviation of the error of Packets. Over all flows, the root mean square error is about
-// that of the doubts. It is greater than they say for large flows if there are dozens of flows in a cell, and
-// if flows are missing from the list.
+// Doubt is the standard deviation of the error of Packets. Over all flows, the root mean square error is about that of the doubts.
+// It is greater than they say for large flows if there are dozens of flows in a cell, and if flows are missing from the list.
 //
-// The error is [estimate.ErrConfig] if the sizes do not fit each other, and the context's error once the
-// context is done.
+// The error is [estimate.ErrConfig] if the sizes do not fit each other, and the context's error once the context is done.
 func (c *Counts) Decode(ctx context.Context, flows []FlowRecord) ([]FlowRecord, error) {
 	width := c.Rows * c.CellsPerRow
 	if width < 1 || len(c.Rates) != c.Rows || len(c.Held)%c.Rows != 0 || len(c.Cells) != width*len(flows) {

@@ -14,8 +14,7 @@ import "github.com/hoplag/hoplag/hashing"
 // A FlowRecord says that a flow was present and how many packets it sent, as NetFlow and IPFIX do.
 type FlowRecord struct {
 	Flow hashing.Flow
-	// Packets is the number of packets that the flow sent. Zero means unknown:
-	// synopses that count decode it, others refuse it.
+	// Packets is the number of packets that the flow sent. Zero means unknown: synopses that count decode it, others refuse it.
 	Packets float64
 	// Doubt is the standard deviation of the error of Packets. It is 0 if the records see every packet. It is
 	// √(Packets·(1−p)/p) if they sample with probability p and Packets is what they saw divided by p.

@@ -50,7 +50,7 @@ func TestDeterminedFlowsAreExact(t *testing.T) {
 			t.Errorf("%d flows: nine in ten errors and half-widths are below %.2g", flows, most)
 		}
 	}
-	s, _ := newSolver(weigh(&determinedWorld(3600, 13, 1e6).Problem), true) // which takes too long with less slack
+	s, _ := newSolver(weigh(&determinedWorld(3600, 13, 1e6).Problem)) // which takes too long with less slack
 	if _, err := s.solve(t.Context(), Options{}); err != nil || s.slack != slack {
 		t.Errorf("%v, with a slack of %v", err, s.slack)
 	}

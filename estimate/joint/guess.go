@@ -3,36 +3,47 @@ package joint
 import (
 	"math"
 	"slices"
+
+	"github.com/hoplag/hoplag/estimate"
 )
 
-// Delays are uneven: in a queue most flows wait a microsecond, and a few wait tens of milliseconds. A small
-// error for the second kind is a thousand times the delay of the first. So one variance for all flows is far
-// from the truth for most, and a variance in proportion to a first guess x of each flow's delay above the
-// smallest is what a solve starts from:
+// Delays are uneven: in a queue most flows wait a microsecond, and a few wait tens of milliseconds. A small error for the second
+// kind is a thousand times the delay of the first. So one variance for all flows is far from the truth for most, and a variance in
+// proportion to a first guess x of each flow's delay above the smallest is what a solve starts from:
 //
-// Every flow begins with the mean of all. In turn, every cell tells its flows the ratio of its delays to what
-// they guess, and every flow takes the mean of these ratios, weighted by the packets that it should have there,
-// with half a packet of the typical delay of flows of its size. Guesses stay above 0, and a flow with one idle
-// cell is soon idle in all. These are the multiplicative steps that raise the likelihood of sums whose variance
-// is in proportion to their mean.
+// Every flow begins with the mean of all. In turn, every cell tells its flows the ratio of its delays to what they guess, and every
+// flow takes the mean of these ratios, weighted by the packets that it should have there, with half a packet of the typical delay
+// of flows of its size. Guesses stay above 0, and a flow with one idle cell is soon idle in all. These are the multiplicative steps
+// that raise the likelihood of sums whose variance is in proportion to their mean.
 //
 // The smallest is told by the cells' means, so a clock offset does not matter. Without counts there are none, and
 // it is 0 unless a sum is negative.
 const (
-	guessRounds    = 12  // more gain little
-	typifyEach     = 4   // rounds
-	typicalPackets = 0.5 // packets of typical delay that every flow has besides its own
-	sizeShrink     = 20  // flows of all sizes that every class has besides its own
-	sizeCount      = 64  // classes of flow sizes, by powers of two
-	floorCells     = 32  // of so many cells, one that is as fast as the fastest shows that this is the floor
+	guessRounds    = 12    // more gain little
+	typifyEach     = 4     // rounds
+	typicalPackets = 0.5   // packets of typical delay that every flow has besides its own
+	sizeShrink     = 20    // flows of all sizes that every class has besides its own
+	sizeCount      = 64    // classes of flow sizes, by powers of two
+	floorCells     = 32    // of so many cells, about one is compared with the fastest
+	surely         = 1.645 // deviations: a variance is with 95 % at most so far above what cells show
 )
 
-// least returns the delay that all guesses exceed, and the smallest guess above it. Where one cell in floorCells is as fast
-// as the fastest, that is the floor. Otherwise a flow may be faster than any cell: if a third of the fastest cell's packets
-// are its own, and the rest take as long as one cell in floorCells undercuts, it is twice as far below as that is above.
+// least returns the delay that all guesses exceed, and the smallest guess above it. A cell mixes its flows, so some may be
+// faster than any cell. Say that delays are exponential above the floor, which is what guesses are taken for. Then the mean
+// of a cell above the floor is that of all times a Gamma variable, whose shape is how many equal flows would scatter as much.
+// So two cells in the order of their means tell the floor: the fastest, and the one that one in floorCells undercuts.
 func (p *weighted) least(mean float64, expected []float64) (base, unit float64) {
-	means := []float64{mean}
+	means, shapes, squares := []float64{mean}, []float64(nil), make([]float64, len(expected))
+	for f, w := range p.Packets {
+		for i, c := range p.run(f) {
+			n := w * p.of(f*p.width+i)
+			squares[c] += n*n + n
+		}
+	}
 	for c, n := range expected {
+		if n > 0 {
+			shapes = append(shapes, n*n/squares[c])
+		}
 		if p.Count != nil && n > 0 {
 			n = p.Count[c]
 		}
@@ -41,8 +52,17 @@ func (p *weighted) least(mean float64, expected []float64) (base, unit float64) 
 		}
 	}
 	slices.Sort(means)
-	if base = means[0] - 2*(means[len(means)/floorCells]-means[0]); p.Count == nil {
-		base = min(0, means[0])
+	slices.Sort(shapes)
+	rank := min(1+len(means)/floorCells, len(means)-1)
+	part := func(rank int) float64 { // of the mean above the floor, by the median of this rank (Benard; Wilson and Hilferty)
+		ninth := 1 / (9 * shapes[len(shapes)/2])
+		z := estimate.NormalQuantile((float64(rank) + 0.7) / (float64(len(means)) + 0.4))
+		return math.Pow(max(0, 1-ninth+z*math.Sqrt(ninth)), 3)
+	}
+	if base = means[0]; p.Count == nil {
+		base = min(0, base)
+	} else if first, other := part(0), part(rank); first < other {
+		base -= (means[rank] - base) * first / (other - first)
 	}
 	unit = max(1e-6*(mean-base), 1e-3)
 	return base - unit, unit
@@ -70,9 +90,7 @@ func (s *solver) guess() {
 		}
 	}
 	s.bySize(sum, held, unit)
-	if !s.meansOnly {
-		s.differ(sum, held, noise)
-	}
+	s.differ(sum, held, noise)
 	for f, w := range s.Packets {
 		s.above[f] = s.means[s.class[f]]
 		s.told[f] = 0
@@ -101,10 +119,9 @@ func (s *solver) guess() {
 	s.typify()
 }
 
-// bySize finds the mean delay above base of the flows of each class of sizes: the least squares that explain
-// the sums by how many packets of each class are in a cell, which is uncertain by the squares of its flows'
-// packets. No class is taken to be faster than its standard error. Where cells show little of a class, it is
-// taken to be like all, by the prior's part in its mean.
+// bySize finds the mean delay above base of the flows of each class of sizes: the least squares that explain the sums by how many
+// packets of each class are in a cell, which is uncertain by the squares of its flows' packets. No class is taken to be faster than
+// its standard error. Where cells show little of a class, it is taken to be like all, by the prior's part in its mean.
 func (s *solver) bySize(sum, held []float64, unit float64) {
 	var index [sizeCount]int
 	used := 0
@@ -182,14 +199,20 @@ func (s *solver) differ(sum, held, noise []float64) {
 		squares[c] = x * x
 		of[c*parts+parts-1] = noise[c]
 	}
-	copy(s.differs[:], fit(of, squares, parts))
+	s.differs, s.unsure = fit(of, squares, parts)
 }
 
-// usual returns the expected square of how far flow f is from its guess, if only its number of packets is known.
+// usual returns the expected square of how far flow f is from its guess, if only its number of packets is known. What fits
+// the cells is raised to where it is with 95 % at most: few cells may show nothing of what there is.
 func (s *solver) usual(f int) float64 {
-	k := s.class[f]
-	by, off := s.differs[s.sizeScale(f)]+s.differs[sizeScales]/max(1, s.Packets[f]), s.means[k]-s.above[f]
-	return by*s.means[k]*s.means[k] + s.doubt[k]*s.doubt[k] + off*off
+	k, size, part := s.class[f], s.sizeScale(f), 1/max(1, s.Packets[f])
+	off, doubt := s.means[k]-s.above[f], s.doubt[k]
+	unsure := s.unsure[size][size] + part*(2*s.unsure[size][sizeScales]+part*s.unsure[sizeScales][sizeScales])
+	by := s.differs[size] + part*s.differs[sizeScales] + surely*math.Sqrt(max(0, unsure))
+	if usual := by*s.means[k]*s.means[k] + (1+by)*doubt*doubt + off*off; usual > 0 {
+		return usual
+	}
+	return math.Inf(1) // squares out of range
 }
 
 // invert returns the inverse of a positive definite matrix, which it spends (Gauss and Jordan).

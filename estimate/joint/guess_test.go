@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sort"
+	"strings"
 	"testing"
 )
 
@@ -67,24 +68,6 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// Where large flows are slower than small ones, or faster, others in a cell are taken for what flows of their size
-// are. Where all were taken for the mean of all, errors were twice as large and more, and in two rows a quarter of the
-// intervals of flows of 100 packets and more missed.
-func TestDelaysGoWithSizes(t *testing.T) {
-	heavy(t)
-	for _, power := range []float64{0.4, -0.4} {
-		for _, rows := range []int{2, 4} {
-			s := shape{flows: 8000, columns: 1000, rows: rows, perRow: 1, counted: true}
-			w := waiting(s, 43, func(_ *rand.Rand, packets float64) float64 { return 1e5 * math.Pow(packets, power) })
-			r := w.solve(t, Options{})
-			if got := w.medianError(r.Mean, 30); got > 0.1 {
-				t.Errorf("power %g, %d rows: median error of flows of 30 packets and more %.3g", power, rows, got)
-			}
-			w.holds(t, fmt.Sprintf("power %g, %d rows", power, rows), r, 0.2)
-		}
-	}
-}
-
 // otherLaws are delays that nothing was fitted to, by flows' packets.
 var otherLaws = map[string]func(rng *rand.Rand, packets float64) float64{
 	"alike":      func(*rand.Rand, float64) float64 { return 1e5 },
@@ -95,14 +78,23 @@ var otherLaws = map[string]func(rng *rand.Rand, packets float64) float64{
 	"fast":       func(_ *rand.Rand, packets float64) float64 { return 1e6 * math.Pow(packets, -0.4) },
 }
 
-// Where dozens of flows share each cell, cells say little about some flows. Their intervals allow for any mean that flows
-// of their size have, although guesses fit the cells almost exactly. The controls are intervals a fiftieth as wide.
+// Where dozens of flows share each cell, cells say little about some flows. Their intervals allow for any mean that flows of
+// their size have, although guesses fit the cells almost exactly. The controls are intervals a fiftieth as wide. Where all
+// flows are alike, intervals say so: they were 31 and 23 times the median error of flows of 100 packets and more.
 func TestCrowds(t *testing.T) {
 	heavy(t)
 	for name, of := range otherLaws {
-		for _, rows := range []int{2, 4} {
-			w := waiting(shape{flows: 8000, columns: 266, rows: rows, perRow: 1, counted: true}, 53, of)
-			w.holds(t, fmt.Sprintf("%s, %d rows", name, rows), w.solve(t, Options{}), 1.0/50)
+		for _, s := range []shape{{rows: 2, columns: 266}, {rows: 4, columns: 266}, {rows: 2, columns: 100}, {rows: 4, columns: 100}} {
+			s.flows, s.perRow, s.counted = 8000, 1, true
+			w := waiting(s, 53, of)
+			r, half := w.solve(t, Options{}), make([]float64, s.flows)
+			for f, mean := range w.truth {
+				half[f] = mean + r.Mean[f] - r.MeanInterval(f, 0.95).Low
+			}
+			if wide := w.medianError(half, 100) / w.medianError(r.Mean, 100); name == "alike" && wide > 10 {
+				t.Errorf("%d × %d: half-widths are %.1f times the error", s.columns, s.rows, wide)
+			}
+			w.holds(t, fmt.Sprintf("%s, %d × %d", name, s.columns, s.rows), r, 1.0/50)
 		}
 	}
 }
@@ -123,7 +115,8 @@ func quantile(share float64, all []told, of func(told) float64) float64 {
 
 // Intervals hold in each law with eight flows a cell. How many times the median error they are wide is logged,
 // and what the best rule gives that knows sizes and widths, so that 95 % hold in each law, in each fifth of the
-// answers by width. For small flows in two rows no rule is better in all laws.
+// answers by width. For small flows in two rows no rule is better in all laws by more than the tenth to which hundreds of
+// answers tell it.
 func TestNoNarrowerIntervalsHold(t *testing.T) {
 	heavy(t)
 	const enough = 40 // of a fifth
@@ -131,7 +124,12 @@ func TestNoNarrowerIntervalsHold(t *testing.T) {
 		worlds, results := map[string]*world{}, map[string]Result{}
 		for name, law := range otherLaws {
 			worlds[name] = waiting(shape{flows: 8000, columns: 1000, rows: rows, perRow: 1, counted: true}, 47, law)
-			results[name] = worlds[name].solve(t, Options{})
+			if results[name] = worlds[name].solve(t, Options{}); slices.Min(results[name].Mean) < 0 { // 324 of rare and 4 rows once
+				t.Errorf("%s, %d rows: a mean is below 0", name, rows)
+			}
+			if e := worlds[name].medianError(results[name].Mean, 30); strings.Contains("slow, fast", name) && e > 0.1 { // twice that once
+				t.Errorf("%s, %d rows: median error of flows of 30 packets and more %.3g", name, rows, e)
+			}
 		}
 		for _, class := range sizeClasses[1:4] {
 			answers, widths := map[string][]told{}, []float64(nil)
@@ -162,7 +160,7 @@ func TestNoNarrowerIntervalsHold(t *testing.T) {
 				now, e := quantile(0.5, of, func(x told) float64 { return x.half }), quantile(0.5, of, func(x told) float64 { return x.err })
 				best := quantile(0.5, of, func(x told) float64 { return rule[fifth(x)] * x.half })
 				t.Logf("%s, %d rows, %g to %g packets: %.1f times, %.1f by the best rule", name, rows, class[0], class[1], now/e, best/e)
-				if tight := rows == 2 && class[1] < 100 && slices.Max(rule[:]) < 1; tight || now > 2.4*best && name != "rare" {
+				if tight := rows == 2 && class[1] < 100 && slices.Max(rule[:]) < 0.9; tight || now > 2.4*best && name != "rare" {
 					t.Errorf("%s, %d rows: intervals of %g to %g packets are too wide, %.2f would do", name, rows, class[0], class[1], rule)
 				}
 			}

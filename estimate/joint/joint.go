@@ -71,8 +71,7 @@ type Result struct {
 	// Mean holds, for each flow, the estimated mean delay of the packets that it sent, in nanoseconds. If others in its
 	// cells are thousands of times as slow, it may be below 0, by as much as its interval says.
 	Mean []float64
-	// StdDev holds, for each flow, the expected root mean square error of Mean, in nanoseconds. It is nil with
-	// Options.MeansOnly.
+	// StdDev holds, for each flow, the expected root mean square error of Mean, in nanoseconds. It is nil with Options.MeansOnly.
 	StdDev []float64
 	// Usable holds, for each flow, the number of usable cells that hold its packets, up to 65,535. If it is 0 nothing is
 	// known about the flow, and Mean is that of all flows.
@@ -97,16 +96,13 @@ func (r *Result) MeanInterval(f int, confidence float64) estimate.Interval {
 
 // Solve estimates the mean delay of every flow from all cells at once: the linear estimate of least expected square error.
 //
-// It first guesses every flow's delay above the smallest, by letting cells and flows agree on factors. Then it
-// solves with variances in proportion to the squares of the guesses: where delays are a microsecond for most
-// flows and milliseconds for others, one variance would leave errors of many times the delay of a fast flow.
-// Finally it scales StdDev by how far cells are from what the others predict.
+// It first guesses every flow's delay above the smallest. Then it solves with variances in proportion to the squares of the
+// guesses, and scales StdDev by how far cells are from what the others predict.
 //
-// Solve has limits. A flow of few packets, among many in all its cells, is guessed to be near the typical delay
-// of its size, with a deviation as wide as delays are apart. A flow without a usable cell gets the mean of all.
-// Flows that lost packets, and so their cells, are often those that waited longest, for which no deviation
-// allows. Without counts Solve assumes that delays are positive, so a clock offset must be small. If one packet
-// in thousands is slow, the deviation of a flow without such a packet does not include it.
+// A flow of few packets, among many in all its cells, is guessed to be near the typical delay of its size, with a deviation as wide
+// as delays are apart. A flow without a usable cell gets the mean of all. Flows that lost packets, and so their cells, are often
+// those that waited longest, for which no deviation allows. Without counts Solve assumes that delays are positive, so a clock
+// offset must be small. If one packet in thousands is slow, the deviation of a flow without such a packet does not include it.
 //
 // It holds about 10 numbers per flow, 10 per cell, and 8 bytes per entry of Cells, and takes time in proportion to Cells.
 // Nothing is random: the same problem gives the same bits on the same machine.
@@ -118,7 +114,7 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 		return Result{}, err
 	}
 	q := weigh(p)
-	s, err := newSolver(q, opts.MeansOnly)
+	s, err := newSolver(q)
 	if err != nil {
 		return Result{}, err
 	}

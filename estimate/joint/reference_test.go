@@ -82,7 +82,7 @@ func TestIsTheDenseSolution(t *testing.T) {
 		w.Packets[5] = 0
 		w.Unusable = make([]bool, len(w.Sum))
 		w.Unusable[3], w.Unusable[17] = true, true
-		s, err := newSolver(weigh(&w.Problem), false)
+		s, err := newSolver(weigh(&w.Problem))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestMessagesOnATree(t *testing.T) {
 		Packets: []float64{20, 60, 10, 10},
 		Cells:   []uint32{0, 1, 1, 2, 1, 3, 3, 4},
 	}
-	s, err := newSolver(weigh(&p), false)
+	s, err := newSolver(weigh(&p))
 	if err != nil {
 		t.Fatal(err)
 	}

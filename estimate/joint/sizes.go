@@ -8,8 +8,7 @@ import (
 // sizePrior is the belief about any flow's packets, by steps: the middle of each, and its probability.
 type sizePrior struct{ middle, likely [steps]float64 }
 
-// sizeShape is the shape of the Pareto distribution of sizes, which are rounded down to whole packets.
-const sizeShape = 0.8
+const sizeShape = 0.8 // of the Pareto distribution of sizes, which are rounded down to whole packets
 
 func newSizePrior() *sizePrior {
 	var p sizePrior

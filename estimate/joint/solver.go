@@ -15,19 +15,13 @@ import (
 //
 //	y = A h + e
 //
-// where e has the variance D of how packets fell into cells, and of what the caller says of the sums. A flow
-// that has one cell in a row has all its packets there, which adds next to nothing. The estimate of least
-// square error solves
+// where e has the variance D of how packets fell into cells, and of what the caller says of the sums. A flow that has one cell in a
+// row has all its packets there, which adds next to nothing. The estimate of least square error solves
 //
 //	(S⁻¹ + AᵀD⁻¹A) h = AᵀD⁻¹ y
 //
 // where a sample is like a cell of its flow alone, by conjugate gradients, with the diagonal as the preconditioner.
 const (
-	// The variance of a packet's delay about its flow's, as a part of the square of that delay: as for exponential
-	// delays.
-	packetVariance = 1.0
-	// The variance of a flow's delay about its guess, likewise, before the cells say how good guesses are.
-	guessVariance = 1.0
 	// What is known about clocks: they tick in nanoseconds, twice a packet.
 	clockNoise = 1.0 / 6
 	// More than this many deviations beyond the expected packets are those of flows that are not listed.
@@ -44,28 +38,28 @@ const (
 // A solver has the equations of a problem.
 type solver struct {
 	*weighted
-	meansOnly bool
-	mean      float64            // of all packets in usable cells
-	base      float64            // what guesses are above
-	expected  []float64          // by cell: packets of the listed flows
-	above     []float64          // by flow: its guess
-	told      []float64          // by flow: the fraction of its packets in usable cells, 0: none
-	typical   [sizeCount]float64 // by size: a guess
-	means     [sizeCount]float64 // by size: the first guess, and how far it may be off
-	doubt     [sizeCount]float64
-	differs   [sizeScales + 1]float64 // see differ
-	variance  []float64               // by flow: s, 0 if it has no equation
-	sampled   []float64               // by flow: the precision of its sample, or 0
-	trust     []float64               // by cell: D⁻¹, 0 if it says nothing
-	rest      []float64               // by cell: y, and then what the solution leaves of it
-	cell      []float64               // by cell: scratch
+	mean     float64            // of all packets in usable cells
+	base     float64            // what guesses are above
+	expected []float64          // by cell: packets of the listed flows
+	above    []float64          // by flow: its guess
+	told     []float64          // by flow: the fraction of its packets in usable cells, 0: none
+	typical  [sizeCount]float64 // by size: a guess
+	means    [sizeCount]float64 // by size: the first guess, and how far it may be off
+	doubt    [sizeCount]float64
+	differs  []float64   // see differ
+	unsure   [][]float64 // the covariance of their errors
+	variance []float64   // by flow: s, 0 if it has no equation
+	sampled  []float64   // by flow: the precision of its sample, or 0
+	trust    []float64   // by cell: D⁻¹, 0 if it says nothing
+	rest     []float64   // by cell: y, and then what the solution leaves of it
+	cell     []float64   // by cell: scratch, and of the solution A h
 }
 
 // newSolver guesses, and sets up the equations.
-func newSolver(p *weighted, meansOnly bool) (*solver, error) {
+func newSolver(p *weighted) (*solver, error) {
 	flows, cells := func() []float64 { return make([]float64, len(p.Packets)) }, func() []float64 { return make([]float64, len(p.Sum)) }
 	s := &solver{
-		weighted: p, meansOnly: meansOnly, above: flows(), told: flows(), variance: flows(), sampled: flows(),
+		weighted: p, above: flows(), told: flows(), variance: flows(), sampled: flows(),
 		expected: cells(), trust: cells(), rest: cells(), cell: cells(),
 	}
 	p.scatter(s.expected, nil)
@@ -114,12 +108,12 @@ func (s *solver) equations() {
 		if w == 0 {
 			continue
 		}
-		own := packetVariance * s.square(f)
+		usual, own := s.usual(f), s.square(f) // as of exponential delays, of a flow about its guess, and of packets about their flow
 		for i, c := range s.run(f) {
 			share := s.of(f*s.width + i)
 			apart := s.above[f] - reference[c]
 			v := own + apart*apart
-			noise := w * share * v * (1 - (1-spread)*share + s.slack)
+			noise := w * share * (v*(1-(1-spread)*share) + s.slack*(min(own, usual)+apart*apart))
 			if s.Doubt != nil {
 				doubt := s.Doubt[f] * share
 				off := min(s.Doubt[f]/w, 1)
@@ -128,7 +122,7 @@ func (s *solver) equations() {
 			s.trust[c] += noise
 		}
 		if s.told[f] > 0 {
-			s.variance[f] = guessVariance*s.square(f) + own/max(w, 1)
+			s.variance[f] = min(own+own/max(w, 1), usual)
 		}
 		if s.Sampled == nil {
 			continue

@@ -6,10 +6,9 @@ import (
 	"slices"
 )
 
-// What the cells leave of the flows' variances is the diagonal of the inverse of S⁻¹ + AᵀD⁻¹A. Messages find
-// it: the noise that flow f sees in a cell is D, plus a²v for every other flow there, with their v as the rest
-// of their cells leaves it. That is a fixed point, belief propagation for a normal model, and right to a per
-// cent if few flows meet twice.
+// What the cells leave of the flows' variances is the diagonal of the inverse of S⁻¹ + AᵀD⁻¹A. Messages find it: the noise that
+// flow f sees in a cell is D, plus a²v for every other flow there, with their v as the rest of their cells leaves it. That is a
+// fixed point, belief propagation for a normal model, and right to a per cent if few flows meet twice.
 const (
 	settled     = 0.1  // powers of two by which the last sweep of messages lowers variances, on average
 	nearly      = 0.5  // enough to see which flows are known well
@@ -22,8 +21,7 @@ const (
 	mostNoise   = 1e30 // that an entry brings, as a part of D: more drowns a cell no deeper
 )
 
-// A hearing is what a sweep needs of a cell: D⁻¹, the noise that its flows bring to it, as a part of D, and
-// that of the next sweep.
+// A hearing is what a sweep needs of a cell: D⁻¹, the noise that its flows bring to it, as a part of D, and that of the next sweep.
 type hearing struct {
 	trust       float64
 	noise, next float32
@@ -81,11 +79,16 @@ func without(v, told float64) float64 { return v / max(1-v*told, 1e-9) }
 
 // fit returns by which factors the variances of n sorts are wrong, of which each cell has parts. The square that a
 // cell shows is shared out among the sorts by these, and every sort's factor becomes the mean of what its cells say
-// (expectation maximisation for components of variance).
-func fit(parts, square []float64, n int) []float64 {
-	k, each := slices.Repeat([]float64{1}, n), max(1, len(square)/fitCells)
-	for range rounds {
+// (expectation maximisation for components of variance). Their covariance is the inverse of Fisher's information.
+func fit(parts, square []float64, n int) (k []float64, covariance [][]float64) {
+	k = slices.Repeat([]float64{1}, n)
+	each, told := max(1, len(square)/fitCells), make([][]float64, n)
+	for round := range rounds {
 		squares, weight := make([]float64, n), make([]float64, n)
+		for i := range told { // one square as it should be, for classes that have none
+			told[i] = make([]float64, n)
+			told[i][i] = 0.5
+		}
 		for c := 0; c < len(square); c += each {
 			x, now, of := square[c], 0.0, parts[c*n:][:n]
 			for i, part := range of {
@@ -95,37 +98,47 @@ func fit(parts, square []float64, n int) []float64 {
 				for i, part := range of {
 					squares[i] += part * by * ratio
 					weight[i] += part * by
+					for j := 0; j < n && round == rounds-1; j++ {
+						told[i][j] += part * by * of[j] * by / 2
+					}
 				}
 			}
 		}
-		for i, x := range k { // and one square as it should be, for classes that have none
+		for i, x := range k {
 			k[i] *= (1 + x*squares[i]) / (1 + x*weight[i])
 		}
 	}
-	return k
+	return k, invert(told)
 }
 
 // scales returns by which factors variances are wrong, for flows of which cells leave similar parts unknown. What a
 // cell tells a flow is off its mean by (y − A h)·V/D, where V = D + Σ a²v of the other flows is the variance that it
-// should have. The squares of a flow, in units of V, should add up to its cells, less one, plus what is unknown.
-func (s *solver) scales(v []float64, brought []float32, heard []hearing) (k [knownScales]float64) {
-	var degrees [knownScales]float64
+// should have. The squares of a flow, in units of V, should add up to its cells, less one, plus what is unknown. So should
+// y − a h, what cells have beyond the flow, times D⁻¹(y − A h). Squares are many times too large if iterations have not
+// ended where V is many times D, and products are too small where guesses explain y. So squares say that variances are
+// too small only if products do, unless the equations are solved to the end.
+func (s *solver) scales(v, mean, bent []float64, brought []float32, heard []hearing) (k [knownScales]float64) {
+	var degrees, products [knownScales]float64
 	for f, left := range v {
 		if left == 0 {
 			continue
 		}
-		unknown := left / s.variance[f]
-		i := knownScale(unknown)
-		degrees[i] += unknown - 1
+		i := knownScale(left / s.variance[f])
+		degrees[i] += left/s.variance[f] + left*s.sampled[f] - 1
+		h := s.Packets[f] * (mean[f] - bent[f] - s.base - s.above[f])
 		for e, c := range s.run(f) {
-			if h := &heard[c]; h.trust > 0 {
-				k[i] += s.rest[c] * s.rest[c] * h.trust * (1 + max(0, float64(h.noise-brought[f*s.width+e])))
+			if told := s.rest[c] * s.trust[c]; s.trust[c] > 0 {
+				k[i] += s.rest[c] * told * (1 + max(0, float64(heard[c].noise-brought[f*s.width+e])))
+				products[i] += (s.rest[c] + s.cell[c] - h*s.of(f*s.width+e)) * told
 				degrees[i]++
 			}
 		}
 	}
 	for i, before := 0, 1.0; i < knownScales; i, before = i+1, k[i] { // and one square as in the class before
 		k[i] = (k[i] + before) / (degrees[i] + 1)
+		if s.slack == slack {
+			k[i] = min(k[i], max(1, (products[i]+1)/(degrees[i]+1)))
+		}
 	}
 	return k
 }
@@ -138,7 +151,7 @@ func (s *solver) sizeScale(f int) int { return min(int(s.class[f])/4, sizeScales
 
 // deviations returns the expected errors of the means.
 func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mean []float64, bent []float64) []float64 {
-	k := s.scales(v, brought, heard)
+	k := s.scales(v, mean, bent, brought, heard)
 	// A flow about which cells say little may be any flow of its size. Otherwise they say how far it is from its guess.
 	scale := func(f int) (own, unknown, guess float64) {
 		unknown = v[f] / s.variance[f]
@@ -147,12 +160,18 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 		guess = min(s.usual(f), off*off+v[f]/told) / s.variance[f]
 		return max(k[knownScale(unknown)], unknown*guess), unknown, guess
 	}
-	others := make([]float64, len(heard)) // by cell: the variance of their flows' errors, as a part of D
+	// By cell: the variance of their flows' errors, as a part of D, and how far all are below the mean of their sizes. Guesses
+	// tend to what is typical, which is less, and what small flows do not get a large one does.
+	others, short := make([]float64, len(heard)), make([]float64, len(heard))
+	low := func(f int, unknown float64) float64 {
+		return s.Packets[f] * unknown * (s.base + s.means[s.class[f]] - mean[f])
+	}
 	for f, left := range v {
 		if left > 0 {
-			own, _, _ := scale(f)
+			own, unknown, _ := scale(f)
 			for i, c := range s.run(f) {
 				others[c] += own * float64(brought[f*s.width+i])
+				short[c] += low(f, unknown) * s.of(f*s.width+i)
 			}
 		}
 	}
@@ -163,7 +182,9 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 		}
 		own, unknown, guess := scale(f)
 		by := bent[f] * (1 - unknown)
-		d := by*by + max(own*left, s.scaled(f, left, own, guess, k[knownScale(unknown)], brought, heard, others))
+		scaled, off := s.scaled(f, left, own, guess, k[knownScale(unknown)], low(f, unknown), brought, heard, others, short)
+		off = min(off, mean[f]-s.base) // no mean is below base
+		d := by*by + off*off + max(own*left, scaled)
 		if s.Doubt != nil {
 			d += s.miscounted(f, mean[f])
 		}
@@ -173,17 +194,22 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 }
 
 // scaled returns the variance of flow f's mean in the estimate as weighed, if the variances of f, of D and of
-// others in its cells are off by factors, and so is that of its guess.
-func (s *solver) scaled(f int, left, own, guess, rest float64, brought []float32, heard []hearing, others []float64) float64 {
-	w, v, common := s.Packets[f], max(own, guess)/s.variance[f]+s.sampled[f]*rest, 0.0
+// others in its cells are off by factors, and so is that of its guess. It also returns how far the mean is off if the
+// others have the means of their sizes.
+func (s *solver) scaled(
+	f int, left, own, guess, rest, low float64, brought []float32, heard []hearing, others, short []float64,
+) (v, off float64) {
+	w, common := s.Packets[f], 0.0
+	v = max(own, guess)/s.variance[f] + s.sampled[f]*rest
 	for i, c := range s.run(f) {
-		a, by := w*s.of(f*s.width+i), float64(brought[f*s.width+i])
-		said := 1 / (1 + max(0, float64(heard[c].noise)-by))
-		v += a * a * heard[c].trust * said * said * (rest + max(0, others[c]-own*by))
-		common += a * heard[c].trust * said * math.Sqrt(s.Variance[c]) // cells of one flow lost the same packets
+		part, by := s.of(f*s.width+i), float64(brought[f*s.width+i])
+		most := 1 / (1 + max(0, float64(heard[c].noise)-by))
+		said := w * part * heard[c].trust * most
+		v += said * most * w * part * (rest + max(0, others[c]-own*by))
+		common += said * math.Sqrt(s.Variance[c]) // cells of one flow lost the same packets
+		off += said * (short[c] - low*part)
 	}
-	common *= left
-	return left*left*v + common*common
+	return left * left * (v + common*common), left * off
 }
 
 // miscounted returns the variance of the mean of flow f from the doubt of its packets: those in its cells that

@@ -21,8 +21,7 @@ type SDS struct {
 
 type sdsCell struct{ sum, n int64 }
 
-// NewSDS returns an empty sketch of 1 to 8 rows (R) of 1 to 2^22 columns (C). The
-// error wraps [estimate.ErrConfig].
+// NewSDS returns an empty sketch of 1 to 8 rows (R) of 1 to 2^22 columns (C). The error wraps [estimate.ErrConfig].
 func NewSDS(rows, columns int) (*SDS, error) {
 	if rows < 1 || rows > 8 || columns < 1 || columns > 1<<22 {
 		return nil, fmt.Errorf("lds/paper: %w: %d rows of %d columns, want 1 to 8 of 1 to 2^22", estimate.ErrConfig, rows, columns)
