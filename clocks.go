@@ -51,9 +51,6 @@ type exchange struct {
 	of                   sessions
 }
 
-// sessions are the sessions of both points that an exchange or a clock belongs to.
-type sessions [2]*least
-
 // leastSamples is how many of each direction's samples, those of the least delay, are kept of each cut: more than a
 // tracker ranks. Where clocks drift by more in a report than delays vary, the least of a report are all of its one end.
 const leastSamples = 8
@@ -100,7 +97,7 @@ func (t *tracked) read(config *Config, from, to int64, outliers int) {
 	}
 }
 
-// exchange takes the exchanges of a report's sessions.
+// exchange adds up the exchanges that belong to a report's sessions.
 func (c *clocks) exchange(of sessions) {
 	c.exchanged = slices.DeleteFunc(c.exchanged, func(x exchange) bool {
 		if x.of == of {
@@ -112,7 +109,7 @@ func (c *clocks) exchange(of sessions) {
 }
 
 // A passage is when the packets of a report came: the sums, over these, of how long after its beginning the middle of
-// their cuts was, and of how far they may be from it, in ns. For clocks that drift tell the time.
+// their cuts was, and of how far they may be from it, in ns. Clocks that drift need it.
 type passage struct{ packets, later, apart float64 }
 
 // add adds what was received in cuts that end so long after the report's beginning, if it is not nil.
@@ -209,9 +206,6 @@ func (c *clocks) tell(r *Report, added float64) (unknown error) {
 	}
 	return unknown
 }
-
-// mostDrift is how far the rates of clocks may differ. Trackers look farther, to notice it where they differ by more.
-const mostDrift = 1e-3
 
 // moved returns a reading for a time so much later, and for delays to which so much was added.
 func moved(r clock.Reading, later, added float64) clock.Reading {

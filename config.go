@@ -89,8 +89,8 @@ type Config struct {
 
 	// Asymmetry is how much the least delays of the two directions may differ. 0 stands for half of the shortest round trip
 	// of packets: one way takes no more than three times as long as the other. If a follower's exchanges say otherwise, as
-	// where a queue stands on one path only, intervals hold what half of their round trip says, too. Nothing shows a queue
-	// that both meet: if it takes 49 ms there and 9 ms back, hardly an interval holds the mean, unless Asymmetry is 40 ms. A
+	// where a queue stands on one path only, intervals hold what half of their round trip says, too. Nothing shows queues
+	// on both paths: of 49 ms there and 9 ms back, hardly any interval holds the mean, unless Asymmetry is 40 ms. A
 	// mean corrected for the clocks is known to within half of Asymmetry. Within a building, 10 µs will do.
 	Asymmetry time.Duration
 
@@ -218,7 +218,7 @@ func (h *hasher) packet(id []byte) hashing.Packet {
 	return hashing.Digest(h.seed, id)
 }
 
-// number returns that of the message whose id is a number.
+// number returns the digest of a message whose id is a number.
 func (h *hasher) number(id uint64) hashing.Packet {
 	if h.sip != nil {
 		return hashing.Packet(h.sip.Word(id))

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hoplag/hoplag/estimate/areas"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lda/flows"
@@ -85,7 +86,7 @@ func (d *Direction) PassedNumber(id uint64) {
 	d.pool.Put(h)
 }
 
-// Record says that packets of a flow, or of none that is named if flow is 0, passed together at a known time.
+// Record reports packets of one flow that passed together at a known time. A flow of 0 stands for none.
 // Use what [time.Now] returned when a burst arrived, which is as good as Passed, or a network card's timestamp,
 // by the wall clock or Config.Clock. [Direction.Packet] and [hashing.Frame] identify packets. Record them
 // within three cuts: followers already have earlier cuts, and many late packets spoil a report.
@@ -232,7 +233,9 @@ func (s *shard) rotate(cut int64, total *tally) (_ *tally, late uint32) {
 	s.mu.Unlock()
 	for _, t := range many { // it takes in what there was so far, which mostly is less
 		if total != nil {
-			must(0, t.all.Merge(&total.all.Aggregator))
+			if err := t.all.Merge(&total.all.Aggregator); err != nil {
+				panic(err)
+			}
 			t.flows.Merge(total.flows)
 			total.giveBack()
 		}
@@ -352,4 +355,46 @@ func (t *tally) shift(by int64) {
 	}
 	t.all.Shift(by)
 	t.flows.Shift(by)
+}
+
+// A point remembers what it sent once it is known to send: the first point when
+// it is first asked, the second one, which sends back, when it follows.
+const (
+	mostRemembered  = 1 << 18 // messages: 4 MiB
+	rememberReports = 4       // as many intervals at most: a report waits for three, and is asked about then
+)
+
+// remember makes the direction remember what passes from now on.
+func (d *Direction) remember() {
+	if d.memory.Load() == nil {
+		d.memory.CompareAndSwap(nil, lost.NewMemory(mostRemembered, rememberReports*int64(d.config.Report)))
+	}
+}
+
+// memorize remembers what passed, if anybody may ask.
+func (d *Direction) memorize(entries []entry) {
+	m := d.memory.Load()
+	if m == nil {
+		return
+	}
+	m.Lock()
+	defer m.Unlock()
+	for i := range entries {
+		if e := &entries[i]; e.not != 0 {
+			m.Update(^e.not, true, e.time)
+		} else {
+			m.Update(uint64(e.packet), false, e.time)
+		}
+	}
+}
+
+// find finds among what a direction remembers what was lost in trails.
+func (d *Direction) find(trails []areas.Trail) (lost.Names, error) {
+	f, err := lost.NewFinder(d.config.Cells, trails)
+	m := d.memory.Load()
+	if err != nil || m == nil {
+		return lost.Names{}, err
+	}
+	m.Offer(f, d.hash.number)
+	return f.Names(lost.Budget), nil
 }

@@ -26,13 +26,7 @@ type meeting struct {
 	blocked bool         // waiting for a shard
 }
 
-// The two points, and the two directions, as indices.
-const (
-	first  = 0
-	second = 1
-	forth  = 0
-	back   = 1
-)
+const first, second = 0, 1 // the two points, as indices
 
 // An end is one of the two points: all its shards.
 type end struct {
@@ -125,24 +119,6 @@ func (s *source) pop() *record {
 	s.queue[0], s.queue = nil, s.queue[1:]
 	s.size -= r.size
 	return r
-}
-
-// A least is the number with the smallest key. Keys age, because clocks drift: a
-// backlog that comes after a silence does not displace what was known before.
-type least struct {
-	key, x, at int64
-	known      bool
-	fell       int64 // by how much the key did, less and less of long ago
-}
-
-func (l *least) add(key, x, now int64) {
-	l.fell -= l.fell / 64
-	if !l.known || key <= l.key+int64(mostDrift*float64(now-l.at)) {
-		if l.known {
-			l.fell += max(0, l.key-key)
-		}
-		l.key, l.x, l.at, l.known = key, x, now, true
-	}
 }
 
 // apart returns how far the second point's clock is ahead of the first's, as far as the transport shows: to within a

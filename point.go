@@ -2,8 +2,6 @@ package hoplag
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -99,12 +97,6 @@ func (p *Point) begin(step int64) {
 	for _, d := range p.directions() {
 		d.drop(p.through)
 	}
-}
-
-func randomNumber() uint64 {
-	var random [8]byte
-	rand.Read(random[:]) // never fails
-	return binary.BigEndian.Uint64(random[:])
 }
 
 func (p *Point) end() int64 { return (p.current + 1) * int64(p.config.Cut) }

@@ -3,6 +3,7 @@ package hoplag
 import (
 	"bytes"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -36,11 +37,37 @@ type record struct {
 	ahead *least // how far a clock of ours is ahead of the point's in this session
 }
 
+const forth, back = 0, 1 // the two directions, as indices
+
 // A part is one direction of a checked record.
 type part struct {
 	packed func(*lda.Aggregator) // adds all packets, nil if there were none
 	flows  *flows.Table          // nil without Config.Flows
 }
+
+// sessions are the sessions of both points that an exchange or a clock belongs to.
+type sessions [2]*least
+
+// A least is the number with the smallest key. Keys age, because clocks drift: a
+// backlog that comes after a silence does not displace what was known before.
+type least struct {
+	key, x, at int64
+	known      bool
+	fell       int64 // by how much the key did, less and less of long ago
+}
+
+func (l *least) add(key, x, now int64) {
+	l.fell -= l.fell / 64
+	if !l.known || key <= l.key+int64(mostDrift*float64(now-l.at)) {
+		if l.known {
+			l.fell += max(0, l.key-key)
+		}
+		l.key, l.x, l.at, l.known = key, x, now, true
+	}
+}
+
+// mostDrift is how far the rates of clocks may differ. Trackers look farther, to notice it where they differ by more.
+const mostDrift = 1e-3
 
 const (
 	recordMagic   = "HLPC"
@@ -275,6 +302,12 @@ type request struct {
 	nonce  []byte
 	at     position
 	trails []byte // of cells that lost something, or nothing
+}
+
+func randomNumber() uint64 {
+	var random [8]byte
+	rand.Read(random[:]) // never fails
+	return binary.BigEndian.Uint64(random[:])
 }
 
 func newRequest(reader uint64, at position, trails []byte) request {

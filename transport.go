@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/areas"
+	"github.com/hoplag/hoplag/lda/lost"
 )
 
 // A mostKey is for the most bytes that a reply may have, in the context of an exchange.
@@ -369,4 +371,30 @@ func HTTP(client *http.Client, url string) func(ctx context.Context, request []b
 		}
 		return body, nil
 	}
+}
+
+// which asks the first point what is missing in trails, or this point if the messages went back. It also returns the
+// trails that it asked about, which are fewer if the question would be too long.
+func (f *follower) which(direction int, trails []areas.Trail) (_ []areas.Trail, names lost.Names) {
+	p := f.point
+	if direction == back {
+		names, _ = p.Back.find(trails) // or none
+		return trails, names
+	}
+	if p.number(p.clock.now()) > max(f.compare.due(), f.compare.since+learning)+f.compare.cuts {
+		return nil, names // exchanges are so slow that reports are late
+	}
+	unit := int64(p.config.Cut)
+	for len(lost.AppendTrails(nil, trails, unit)) > maxRequest-100 {
+		trails = trails[:len(trails)*3/4]
+	}
+	ctx, cancel := context.WithTimeout(f.ctx, max(p.config.Report, time.Second)/2)
+	defer cancel()
+	q := newRequest(f.name, position{}, lost.AppendTrails(nil, trails, unit))
+	if data, err := f.ask(ctx, p.seal.request(q)); err == nil {
+		if r, err := p.seal.answered(q, data); err == nil {
+			names, _ = p.seal.names(r.names, trails, p.Direction) // or none
+		}
+	}
+	return trails, names
 }

@@ -53,7 +53,7 @@ func BenchmarkHeaderToLDA(b *testing.B) {
 // bytes: with a Frame, in bursts with an Identifier, and from there into cells.
 func BenchmarkFrame(b *testing.B) {
 	for _, kind := range frameKinds {
-		s := newFrameStream(b, kind.make)
+		s := newFrameStream(b, kind.frame)
 		for _, path := range []struct {
 			name       string
 			loop       speed.Loop
@@ -90,11 +90,11 @@ type frameStream struct {
 	identifier *hashing.Identifier
 }
 
-func newFrameStream(b *testing.B, make func(*rand.Rand) []byte) *frameStream {
+func newFrameStream(b *testing.B, create func(*rand.Rand) []byte) *frameStream {
 	s := &frameStream{identifier: hashing.NewIdentifier(7, hashing.LinkEthernet, hashing.DefaultTunnels)}
 	rng := rand.New(rand.NewPCG(1, 24))
 	for range headerCount {
-		frame := make(rng)
+		frame := create(rng)
 		if err := s.frame.Parse(hashing.LinkEthernet, frame); err != nil {
 			b.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func (s *frameStream) bursts(flows []hashing.Flow, cells *lda.Aggregator) speed.
 var frameKinds = []struct {
 	name   string
 	tunnel bool
-	make   func(*rand.Rand) []byte
+	frame  func(*rand.Rand) []byte
 }{
 	{"ipv4-tcp", false, func(rng *rand.Rand) []byte { return overIPv4(rng, 6) }},
 	{"ipv4-udp", false, func(rng *rand.Rand) []byte { return overIPv4(rng, 17) }},

@@ -224,7 +224,9 @@ func BenchmarkLDAAccumulator(b *testing.B) {
 				c.next(start, packets)
 				begin := time.Now()
 				for k := range reported {
-					must(0, total.Add(start, start+cutLength, &c.points[0][k].Aggregator, &c.points[1][k].Aggregator))
+					if err := total.Add(start, start+cutLength, &c.points[0][k].Aggregator, &c.points[1][k].Aggregator); err != nil {
+						b.Fatal(err)
+					}
 					start += cutLength
 				}
 				must(total.Estimate())

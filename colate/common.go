@@ -251,7 +251,7 @@ func (l *crossed) add(t *cellTable, i int, s *sight, c *common) {
 			l.hidden.add(more, min(float64(t.spans[e].end-t.spans[from].start), t.longest))
 			continue
 		}
-		// Others like it lost a packet, and hide theirs. It took no longer than all of its set did.
+		// Others like it lost a packet, so that their slow ones are hidden. It took no longer than all of its set did.
 		sent, took := t.upTo(i, s, e, usual)
 		took += more * max(usual, 0)
 		as := math.Exp(min(c.lost*sent, 5))

@@ -73,13 +73,13 @@ func (m *memory) open(name string) (openFile, error) {
 }
 
 // change makes a change, if it may.
-func (m *memory) change(make func() error) error {
+func (m *memory) change(do func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.fail != nil {
 		return m.fail
 	}
-	return make()
+	return do()
 }
 
 func (m *memory) create(name string) (openFile, error) {

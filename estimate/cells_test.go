@@ -199,8 +199,8 @@ func TestDeviationOverUnequalDensities(t *testing.T) {
 			ours.Add(math.Abs(c.StdDev()-math.Sqrt(truth.PopulationVariance())) / want)
 			equal.Add(math.Abs(math.Sqrt(variance)-math.Sqrt(truth.PopulationVariance())) / want)
 		}
-		// The sums vary as the normal's squares at most: 1/√(2·1024) from the fullest bank alone, and the mean
-		// of 8 of them stays below 1.5 of that but once in 10⁴.
+		// The sums vary no more than squares of normal variables: by 1/√(2·1024) from the fullest bank alone. The
+		// mean of 8 exceeds 1.5 times that once in 10⁴.
 		if got, most := ours.Mean(), 1.5/math.Sqrt(2*rows); !(got <= most) {
 			t.Errorf("%s: deviation off by %.2f %%, want at most %.2f %%", name, 100*got, 100*most)
 		}

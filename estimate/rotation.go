@@ -37,7 +37,7 @@ type resetter interface {
 	Reset()
 }
 
-// NewRotation returns a Rotation of two synopses, each by create with the config, or create's error.
+// NewRotation returns a Rotation of two synopses that create makes from the config, or the error of create.
 func NewRotation[S resetter, C any](create func(C) (S, error), config C) (*Rotation[S], error) {
 	r := new(Rotation[S])
 	for i := range r.synopses {

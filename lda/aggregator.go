@@ -22,8 +22,8 @@ type cell struct {
 // count returns how many packets the cell has seen.
 func (c *cell) count() uint32 { return uint32(c.tally) }
 
-// spans say where packets go, by bits.Len64 of what they add to a tally: banks distinguish up to 32 leading zeros of a
-// hash, so its high half tells, and the 1 spares the processor the case of no bit.
+// spans say which cells a packet may go to, by bits.Len64 of what it adds to a tally. Banks distinguish up to 32 leading
+// zeros of a hash, so its high half is enough, and as the count of 1 is below it, some bit is always set.
 type spans struct{ base, mask [65]uint64 }
 
 // packedBlock is how many cells share a word of bits.

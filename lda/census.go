@@ -42,7 +42,7 @@ const (
 	leastAlone = 20  // packets that are alone, to know how they scatter, and in what time they were sent
 )
 
-// census counts the packets of two points, but those of overfull cells.
+// census counts the packets of two points, except those of overfull cells.
 func (p *pairing) census() (c census) {
 	for bank := range p.up.config.banks() {
 		c.count(p, bank)

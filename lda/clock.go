@@ -93,8 +93,8 @@ func (s *stamping) add(c *cell, of *interval) {
 	}
 }
 
-// check reports stamps that are on average more than an interval outside of their own, unless they
-// were shifted so far.
+// check refuses stamps that are on average more than an interval away from the one that they belong to,
+// unless they were shifted so far.
 func (s *stamping) check(point string) error {
 	if math.Abs(s.off) <= 1.5*s.length+s.shifted {
 		return nil

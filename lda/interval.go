@@ -153,8 +153,8 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 }
 
 // missing returns the greatest mean square of delays that the sample may lack. As far as areas say that
-// the mean of those received is greater, beyond chance, slow ones were not alone. As far as it may be greater by
-// chance, they may be so rare that none was. They take up to half as long again as any known. If one came after it
+// the mean of those received is greater, beyond chance, slow ones were not alone. Within what chance allows, slow ones
+// may be so rare that none was alone. They take up to half as long again as any known. If one came after it
 // had counted as lost, one may have taken all of that. Those of which copies came may all be the slowest.
 func (r *Result) missing(confidence float64) float64 {
 	if !r.fromAreas {

@@ -241,8 +241,8 @@ func TestNothingAloneTells(t *testing.T) {
 	}
 }
 
-// Where some packets wait for 15 s and others not at all, more seem lost now and then than are. The number
-// lately on their way accounts for most of them; otherwise half as many again come after all.
+// Where some packets wait for 15 s and others not at all, some count as lost and come after all. The number that was
+// on its way lately accounts for most of these; without it half as many again do.
 func TestWaitingIsNotLoss(t *testing.T) {
 	run, lost, extra, missing := new(cutRun), 0, 0, 0
 	run.pass(t, sends(3, 240e9, func(r *rand.Rand, sent int64) int64 {

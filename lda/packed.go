@@ -27,7 +27,7 @@ func (a *Aggregator) AppendPacked(dst []byte, about int64) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, a.unsampledCount())
 	cells, rest := a.sampled(), new([packedBlock]uint64)
 	for from := 0; from < len(cells); from += packedBlock {
-		if some := a.some(from / packedBlock); some == 0 { // which most are, of few packets
+		if some := a.some(from / packedBlock); some == 0 { // as most blocks are if there were few packets
 			dst = binary.BigEndian.AppendUint64(dst, 0)
 		} else {
 			dst = a.config.appendBlock(dst, cells[from:min(from+packedBlock, len(cells))], some, about, rest)
@@ -42,8 +42,8 @@ type packed struct {
 	cells            []byte
 }
 
-// CheckPacked checks that data is the packed form of an aggregator of the Config, and keeps it. It returns what
-// adds it to any of these, as AddPacked would. The error wraps [estimate.ErrMismatch] or [estimate.ErrEncoding].
+// CheckPacked checks that data is the packed form of an aggregator of the Config. The function that it returns adds
+// that to any aggregator of the Config, like AddPacked, from data. The error wraps [estimate.ErrMismatch] or [estimate.ErrEncoding].
 func (c *Config) CheckPacked(data []byte) (add func(*Aggregator), err error) {
 	p, err := c.packed(data)
 	return p.addTo, err

@@ -16,7 +16,7 @@ type pairing struct {
 	usual         [2][maxBanks]counts // of the other cells, by point
 }
 
-// counts are those of the cells of a bank: the greatest that chance makes, and the mean.
+// counts are of the packets in cells of a bank: the most to be expected by chance, and the mean.
 type counts struct {
 	most uint64
 	mean float64

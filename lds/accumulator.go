@@ -110,7 +110,7 @@ func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 	return nil
 }
 
-// strangers reports whether cells got packets in an interval that were not sent to them in it.
+// strangers reports whether cells received packets in an interval that were sent before it.
 func strangers(up, down *Sketch) bool {
 	for i := range up.cells {
 		if u, d := &up.cells[i], &down.cells[i]; d.count() >= u.count() && !same(u, d, up.config.DigestBits) {

@@ -94,8 +94,8 @@ func (v *view) near(r int) []content {
 	return v.cells[each*r+v.config.Spread : each*(r+1)]
 }
 
-// pairs are the cells of two sketches, and what those that lost nothing say of others: about what delay and
-// time they are centred, how far times of packets are apart, and means of cells.
+// pairs are the cells of two sketches, and what those without losses tell about the others: the delay and the time
+// that all are centred on, how far packets' times scatter, and how far means of cells do.
 type pairs struct {
 	up, down *Sketch
 	around   centre

@@ -228,7 +228,7 @@ func (o *others) unlike(n, part, mean float64) {
 	}
 }
 
-// quantiles return those of the candidates at intervalOf, as a part of Student's, and at farConfidence.
+// quantiles returns the candidates' quantile at intervalOf, divided by Student's, and the one at farConfidence.
 func (o *others) quantiles() (scale, far float64) {
 	list, total, squares, mean, rare := o.list[:o.used], 0.0, 0.0, 0.0, 0.0
 	for _, c := range list {

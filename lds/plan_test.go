@@ -109,8 +109,8 @@ func TestPlansOfAnyDemand(t *testing.T) {
 	}
 }
 
-// failures counts the large flows that are measured badly: not held by the table, and in no cell that lost
-// nothing and to which others bring no more than Large.
+// failures counts the large flows that are measured badly: the table does not hold them, and each of their cells
+// lost a packet or has more than Large from others.
 func failures(t *testing.T, r *rand.Rand, d *Demand, f *Forecast) (failed, flows float64) {
 	var tables [2]*Table
 	var sketches [2]*Sketch

@@ -102,9 +102,9 @@ func (t *total) owes(rate float64) (less, more float64) {
 	return max(0, t.ended.Most-t.began.Least) / rate, max(0, t.began.Most-t.ended.Least) / rate
 }
 
-// A borrowing says how much longer packets of spans that lost some waited than those of the same cell's exact
-// spans, by all cells: where a queue drops its tail, losses happen where delays are long. It has the variance
-// of that from cell to cell, beyond what chance makes of single packets.
+// A borrowing says how much longer packets waited in spans with losses than in exact spans of the same cell, over
+// all cells: where a queue drops its tail, losses happen when delays are long. It also has the variance of that
+// between cells, beyond what chance does to single packets.
 type borrowing struct{ longer, variance, single, apart float64 }
 
 // chance returns the variance of the mean of a number of a cell's packets.

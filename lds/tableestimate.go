@@ -13,7 +13,7 @@ var errNotHeld = fmt.Errorf("%w: a table does not hold the flow", errNoSamples)
 // EstimateTable returns the delay of flow f from both points' tables of one interval. Mean is that of the packets in those of the
 // flow's cells that lost none: exact if none did, and otherwise from a sample, whose interval rests on how far apart packets and
 // means of the table's flows are. StdDev is count-conditioned over these cells. Share is the part of the flow's packets that
-// arrived while it was held, 1 if all did; for those before, the interval allows as if delays rose steadily.
+// arrived while it was held, 1 if all did. For the earlier ones, the interval allows for delays that rise steadily.
 //
 // Packets that cross an end of the interval count as lost at one point or the other, and slow ones cross more
 // often, so the interval should be long compared with the delays. MeanInterval is unbounded if many packets

@@ -138,7 +138,7 @@ func (q *referenceQueue) red(time *big.Rat, length, rate int64) Fate {
 	return Passed
 }
 
-// bursty returns packets in order of time that make queues fill and empty.
+// bursty returns packets, in order of time, that fill and empty queues.
 func bursty(n int, seed uint64) []Packet {
 	random := generator(seed, 0)
 	packets := make([]Packet, n)

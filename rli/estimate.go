@@ -137,8 +137,7 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	}
 	// The same errors corrected predictions: their ratio is drawn to one, more if few large ones decide it.
 	many := q.seen * q.seen / max(q.fourths, math.SmallestNonzeroFloat64)
-	ratio := (many*q.seen/q.told + least) / (many + least)
-	shared := q.alike()
+	ratio, shared := (many*q.seen/q.told+least)/(many+least), q.alike()
 	// All estimates, which learn from references, may be off by two standard errors of these.
 	common := single * 4 * q.squares / max(q.packets*q.told, math.SmallestNonzeroFloat64)
 	late := q.late / max(q.packets, 1) // on average, if each is off by q.held or not

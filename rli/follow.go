@@ -58,8 +58,7 @@ const (
 	farthest       = 1 << 20  // packets that one reference stands for
 	mostVanished   = 1.0 / 16 // references lost while packets are not; more may be so when packets wait
 	vanishedLately = 1.0 / 4  // so many of the latest 16 are more by four standard deviations
-	longestPause   = 0.2      // of software, of the mean delay beyond the least
-	misled         = 1.0 / 48 // of the packets held up, times the pause: 1/100 to 1/50 of that is what means were off by on trials
+	mostOff        = 0.2      // that pauses of software may make delays, of the mean delay beyond the least
 	pauseErrors    = 5        // standard errors that are not chance, however often one looks
 	fewest         = 256      // packets without a reference are never too many
 )
@@ -122,13 +121,10 @@ func (r *Receiver) pauses(p *ReferencePacket, right *mark, received int64, named
 			r.gaps.Add(float64(2*r.buffer[0].time - r.left.behind - r.buffer[1].time))
 		}
 	}
-	held, most, apart := r.held(), longestPause*r.beyond.mean, max(r.apart.mean, 1)
+	held, most, apart := r.held(), mostOff*r.beyond.mean, max(r.apart.mean, 1)
 	share, load := min(held/apart, 1), min(r.load.mean/apart, 1-1.0/acquainted)
 	r.quality.late += n * held * min(share*max(load/(1-load)/2, 1), 1)
 	r.quality.held = max(r.quality.held, held)
-	if r.bridging() { // which a pause misleads where the queue empties in it and would have been refilled: as P² does
-		r.quality.behind += n * held * held * r.number.mean / apart * misled
-	}
 	if r.pause.mean > most || r.perByte == 0 && (!named && after > most || share > mostDoubtful && share*held > most) {
 		r.doubts |= unsteady
 	}
@@ -167,6 +163,15 @@ func (r *Receiver) learn(own, right mark, before departure, after float64, apart
 	if c := &r.class; r.periods[r.current].whole && r.link.pinned() {
 		if c.offers++; r.random()%c.offers == 0 { // as likely as all before
 			c.lesson = x
+		}
+		// If all that waits is sent within z, and before the pause ends, so does the period. Without the pause, a packet would
+		// have come by then with probability 1−exp(−λz). So what is learned of the last packets of periods is too long.
+		z, shift := known.wait+max(r.sending(before.bytes), r.own()), 0.0
+		if z < r.held() {
+			shift = -known.wait * math.Expm1(-z*r.number.mean/max(r.apart.mean, 1))
+		}
+		if r.cut.add(shift); r.bridging() {
+			r.quality.behind += x.packets * shift
 		}
 	}
 }

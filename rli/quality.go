@@ -102,8 +102,7 @@ func (q *quality) alike() float64 {
 // test estimates the left reference from its neighbours or, with Left, the right one from the left.
 func (r *Receiver) test(right mark) {
 	q, e := &r.quality, r.order.extent()
-	q.span = max(q.span, float64(e.high-e.low))
-	q.slack = max(q.slack, r.slack)
+	q.span, q.slack = max(q.span, float64(e.high-e.low)), max(q.slack, r.slack)
 	if !r.left.seen || r.config.Method != Left && !r.earlier.seen {
 		return
 	}

@@ -37,10 +37,9 @@ func (r *Receiver) settle(right *mark, known *point) {
 	}
 }
 
-// bridging reports whether busy periods are bridged: the link is trusted, and few pauses at references end them, or short
-// ones. Where more than two packets are held up in each, lines are surer.
+// bridging reports whether busy periods are bridged: the link is trusted, and pauses at references hardly ever end them.
 func (r *Receiver) bridging() bool {
-	return r.busy && r.link.trusted() && r.held() <= max(2*r.apart.mean/max(r.number.mean, 1), longestPause*r.beyond.mean)
+	return r.busy && r.link.trusted() && r.cut.mean <= mostOff*r.beyond.mean
 }
 
 // A line is the delay of a packet of a reference's size by eq. (1), relative to the origin.
@@ -96,8 +95,7 @@ func (r *Receiver) settleBusy(waiting []held, known *point) {
 		if len(packets) == 0 {
 			continue
 		}
-		from := r.start(index)
-		base := r.link.base(p.end)
+		from, base := r.start(index), r.link.base(p.end)
 		if h := &packets[0]; p.place(h.time, r.sending(h.bytes)) <= 0 { // the first of the period
 			idle++
 			if !from.known {

@@ -90,8 +90,7 @@ func (t *table) claim(i int, f hashing.Flow) bool {
 }
 
 func (t *table) mark(i int, tag uint64) {
-	shift := i % group * 8
-	tags := &t.tags[i/group]
+	shift, tags := i%group*8, &t.tags[i/group]
 	*tags = *tags&^(0xff<<shift) | tag<<shift
 }
 

@@ -63,7 +63,7 @@ type tracker struct {
 	twins              [256]twin
 	after, pause       trend            // how long after its packet a reference was sent, and how far off that is
 	beyond, apart      trend            // delays beyond the least, and times between references
-	load, number       trend            // ns that the link sends in between, and packets
+	load, number, cut  trend            // ns that the link sends in between, packets, and ns that periods cut short add to the mean
 	gaps               estimate.Moments // behind references: see held
 	lineError, fourths trend            // mean square, and that of those squares
 	bySize             cell             // of lines' errors: products with, and squares of, differences of sizes

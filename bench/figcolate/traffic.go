@@ -172,8 +172,8 @@ func scaled(run *experiment.Run, n float64) int {
 }
 
 // pair returns two of a kind, for the two points.
-func pair[C, T any](make func(C) (T, error), c C) (up, down T) {
-	return experiment.Try(make(c)), experiment.Try(make(c))
+func pair[C, T any](create func(C) (T, error), c C) (up, down T) {
+	return experiment.Try(create(c)), experiment.Try(create(c))
 }
 
 // pass passes all packets to two recorders of a kind.

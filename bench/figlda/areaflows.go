@@ -38,7 +38,7 @@ type flowPassing struct {
 // COLATE, after all packets have come.
 func flowAreas(run *experiment.Run, law areaLaw, loss areaLoss, seconds int, seed string) (byLDS, byCOLATE *areaScore) {
 	random := run.Rand("flows " + seed)
-	delay, lost := law.make(random), loss.make(random)
+	delay, lost := law.start(random), loss.start(random)
 	var up, down []flowPassing
 	truth := make([]estimate.Moments, areaFlows)
 	last := int64(seconds) * 1e9

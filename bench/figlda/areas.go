@@ -28,9 +28,9 @@ const (
 
 // An areaLaw draws delays, in seconds, of packets sent at a time.
 type areaLaw struct {
-	name string
-	mean float64
-	make func(random *rand.Rand) func(now float64) (delay float64, slow bool)
+	name  string
+	mean  float64
+	start func(random *rand.Rand) func(now float64) (delay float64, slow bool)
 }
 
 // exponential delays have this mean.
@@ -96,7 +96,7 @@ func areaLaws() []areaLaw {
 type areaLoss struct {
 	name  string
 	share float64
-	make  func(random *rand.Rand) func(now float64, slow bool) bool
+	start func(random *rand.Rand) func(now float64, slow bool) bool
 }
 
 func areaLosses(shares []float64) (all []areaLoss) {

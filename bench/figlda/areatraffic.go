@@ -28,7 +28,7 @@ type areaTraffic struct {
 // came or its loss; each may be nil.
 func newAreaTraffic(random *rand.Rand, law areaLaw, loss areaLoss, rate float64, seconds int,
 	each func(x areaPassing, came int64, lost bool)) *areaTraffic {
-	delay, lost := law.make(random), loss.make(random)
+	delay, lost := law.start(random), loss.start(random)
 	cuts, end := seconds*areaWindow, float64(seconds)
 	t := &areaTraffic{make([][]areaPassing, cuts), make([][]areaPassing, cuts), make([]areaTruth, seconds)}
 	for now := random.ExpFloat64() / rate; now < end; now += random.ExpFloat64() / rate {

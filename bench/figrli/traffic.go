@@ -18,25 +18,25 @@ const rate = 10e9
 type kind struct {
 	name string // in sentences
 	slug string // in names of files
-	make func(load trace.Load, seed uint64) (queue.Source, error)
+	open func(load trace.Load, seed uint64) (queue.Source, error)
 }
 
 var (
-	poisson = kind{name: "Poisson arrivals", slug: "poisson", make: func(load trace.Load, seed uint64) (queue.Source, error) {
+	poisson = kind{name: "Poisson arrivals", slug: "poisson", open: func(load trace.Load, seed uint64) (queue.Source, error) {
 		return trace.NewPoisson(trace.PoissonConfig{Load: load, Sizes: trace.IMIX, Flows: 1000, Seed: seed})
 	}}
-	onOff = kind{name: "on–off senders", slug: "onoff", make: func(load trace.Load, seed uint64) (queue.Source, error) {
+	onOff = kind{name: "on–off senders", slug: "onoff", open: func(load trace.Load, seed uint64) (queue.Source, error) {
 		return trace.NewOnOff(trace.OnOffConfig{Load: load, Sizes: trace.IMIX, Senders: 2000, Peak: 1e9, On: 20e3, OnShape: 1.4, OffShape: 1.2,
 			Seed: seed})
 	}}
-	heavyTailed = kind{name: "heavy-tailed flows", slug: "flows", make: func(load trace.Load, seed uint64) (queue.Source, error) {
+	heavyTailed = kind{name: "heavy-tailed flows", slug: "flows", open: func(load trace.Load, seed uint64) (queue.Source, error) {
 		c := trace.DefaultFlows
 		c.Load, c.Seed = load, seed
 		return trace.NewFlows(c)
 	}}
 	drawn = []kind{poisson, onOff, heavyTailed}
 	// eager senders send faster than the link.
-	eager = kind{name: "eager senders", slug: "eager", make: func(load trace.Load, seed uint64) (queue.Source, error) {
+	eager = kind{name: "eager senders", slug: "eager", open: func(load trace.Load, seed uint64) (queue.Source, error) {
 		c := trace.DefaultFlows
 		c.Load, c.Seed, c.Access = load, seed, 4*rate
 		return trace.NewFlows(c)
@@ -44,7 +44,7 @@ var (
 )
 
 // paced are a hundred senders, each as regular as a clock.
-var paced = kind{name: "paced senders", slug: "paced", make: func(load trace.Load, seed uint64) (queue.Source, error) {
+var paced = kind{name: "paced senders", slug: "paced", open: func(load trace.Load, seed uint64) (queue.Source, error) {
 	const bytes = 1000
 	p := &pacing{next: make([]int64, 100), period: int64(100 * bytes * 8e9 / (load.Utilisation * float64(load.Rate))), bytes: bytes}
 	random := rand.New(rand.NewPCG(seed, 'p'))
@@ -76,5 +76,5 @@ func (p *pacing) Next(packet *queue.Packet) bool {
 // same for every experiment with one seed.
 func (k *kind) source(run *experiment.Run, utilisation float64, again int) queue.Source {
 	seed := run.SeedOf(fmt.Sprintf("traffic %s, again %d", k.slug, again))
-	return experiment.Try(k.make(trace.Load{Rate: rate, Utilisation: utilisation}, seed))
+	return experiment.Try(k.open(trace.Load{Rate: rate, Utilisation: utilisation}, seed))
 }

@@ -41,7 +41,7 @@ type head struct {
 	cursor
 }
 
-// Before makes heads values of a heap.
+// Before orders heads in a heap.
 func (a head) Before(b head) bool { return compare(a, b) < 0 }
 
 func compare(a, b head) int {

@@ -23,14 +23,14 @@ var inFlight = []struct {
 
 // benchmarkPipeline fills the pipeline once and keeps using it. The floor adds a packet to a cell at both of
 // its ends, which lie as far apart in the stream.
-func benchmarkPipeline(b *testing.B, name string, make func(*traffic) pipeline) {
+func benchmarkPipeline(b *testing.B, name string, create func(*traffic) pipeline) {
 	for _, size := range inFlight {
 		var p pipeline
 		var s *traffic
 		b.Run(name+"/"+size.name, func(b *testing.B) {
 			if s == nil {
 				s = newTraffic(flowCount, size.count)
-				p = make(s)
+				p = create(s)
 				s.step(&p, 2*size.count)
 			}
 			arrive, leave := speed.Floor(speed.Packets()), speed.Floor(speed.Packets())

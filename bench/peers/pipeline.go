@@ -41,7 +41,7 @@ const gap = 100
 func delayOf(p hashing.Packet) int64                { return 50_000 + int64(p>>20&(1<<20-1)) }
 func leaves(p hashing.Packet, t int64, i int) int64 { return t + int64(i)*gap + delayOf(p) }
 
-// burst is how many packets arrive, or leave, before one does the other.
+// burst is how many packets arrive in a row, and then leave.
 const burst = 64
 
 // A point takes a burst of packets with their flows, the first at t and the others gap apart.

@@ -57,7 +57,7 @@ type Areas struct {
 	proven   float64      // and took longer than this, or -1: some came before they were sent, or never were
 	surplus  int64        // by how many more came since than were sent
 
-	// For a walk, of one cell at a time.
+	// Used while walking over one cell.
 	lastAged int      // cut that is a patience before the latest
 	younger  []uint64 // a bit for each cell of which it is known only up to an earlier one that nothing was lost
 	passed   []areaEvent

@@ -192,8 +192,8 @@ func (d *delays) move(e *areaEvent, cut int, moved uint64) {
 	}
 }
 
-// stay returns how many packets of those sent in an interval are likely to stay at its end, beside those by which the
-// level rose; as many others came.
+// stay returns how many of the packets sent in an interval are likely to be still on their way at its end, beyond those
+// by which the level rose; as many earlier ones arrived.
 func (d *delays) stay(e *areaEvent, cut, rose int) (more float64) {
 	of, sent := d.waiting(), float64(e.sent)
 	least, up, down := 0.0, float64(max(rose, 0)), float64(max(-rose, 0))

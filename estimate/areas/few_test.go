@@ -38,7 +38,7 @@ func TestFewPackets(t *testing.T) {
 }
 
 // Bursts cross the end of a report, which receives a few packets of them, and one burst is lost: that is soon
-// known. The control takes the time on the way of all for that of the few, and waits for longer than the test.
+// known. The control takes the few packets' time on the way to be that of all, and waits for longer than the test lasts.
 func TestPatienceAfterBursts(t *testing.T) {
 	const cells, cuts, window, each, burst = 500, 300, 10, 30, 3000
 	random := rand.New(rand.NewPCG(18, 1))

@@ -85,8 +85,8 @@ func (l *losses) observe(a *Areas, from, to int) {
 	l.disperse()
 }
 
-// place finds when packets of spans were lost: in the first round evenly in these, in the second the likelier
-// in a cut the more other cells lost in it. Further ones would maximize the likelihood, but tell no more.
+// place spreads the losses of spans over their cuts: evenly in the first round, and in the second more of them to cuts in
+// which other cells lost more. Further rounds would maximize the likelihood, but tell no more.
 func (l *losses) place() {
 	for _, of := range l.groups {
 		for k := range of.cuts {

@@ -172,8 +172,8 @@ func owedVariance(ends *[2]OnWay) float64 {
 }
 
 // levels estimates the ages of n packets by their bounds, and returns these. Packets that have none are like
-// those that have, each as often as it stands for others. How far between their bounds ages are differs from
-// cell to cell. On average it is the same at both ends, but for as much as traffic is uneven.
+// those that have, each as often as it stands for others. Where ages lie between their bounds differs from cell
+// to cell. On average it is the same at both ends, as far as traffic is even.
 func (e *endAges) levels(o *OnWay, n, spread, greatest float64, t *Transit) (least, most float64) {
 	least, most = e.bounds.Least, e.bounds.Most
 	if rest, like := n-e.bounds.Packets, &e.others; rest > 0 && like.Packets > 0 {

@@ -78,9 +78,9 @@ var otherLaws = map[string]func(rng *rand.Rand, packets float64) float64{
 	"fast":       func(_ *rand.Rand, packets float64) float64 { return 1e6 * math.Pow(packets, -0.4) },
 }
 
-// Where dozens of flows share each cell, those about which cells say little may be any flow of their size, though
-// guesses explain such cells with next to nothing left. The controls are intervals a fiftieth as wide. Where all flows are
-// alike, intervals say so: they were 31 and 23 times the median error of flows of 100 packets and more.
+// Where dozens of flows share each cell, cells say little about some flows. Their intervals allow for any mean that flows of
+// their size have, although guesses fit the cells almost exactly. The controls are intervals a fiftieth as wide. Where all
+// flows are alike, intervals say so: they were 31 and 23 times the median error of flows of 100 packets and more.
 func TestCrowds(t *testing.T) {
 	heavy(t)
 	for name, of := range otherLaws {

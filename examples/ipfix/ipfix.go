@@ -143,7 +143,7 @@ func (f *fields) interval(way string, r hoplag.Report, received, lost uint64) {
 	f.number(droppedPacketDeltaCount, 8, lost)
 }
 
-// delay adds a mean if it is known, and what belongs to it.
+// delay adds a mean, if it is known, with its interval, number of packets and quantiles.
 func (f *fields) delay(mean float64, interval estimate.Interval, received uint64, quantiles ...lda.Quantile) {
 	if !(mean >= 0 && mean/1e3 < math.MaxUint32) || math.IsInf(interval.High, 0) {
 		return

@@ -38,7 +38,7 @@ type second struct {
 }
 
 // settling is the number of cuts for which packets that were on their way when the
-// points began may seem extra: twice as many as package lda waits for them.
+// points began may be counted as extra: twice as long as package lda waits for a packet.
 const settling = 16
 
 // watchKernel measures with points in the kernel.

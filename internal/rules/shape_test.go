@@ -112,7 +112,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3707, 3916},
+	".":              {3704, 3916},
 	"estimate":       {875, 1169},
 	"estimate/areas": {3365, 980},
 	"estimate/joint": {1443, 944},
@@ -125,12 +125,12 @@ var sizes = map[string][2]int{
 	"lda/kernel":     {2361, 1945},
 	"lds":            {2827, 3664},
 	"colate":         {4131, 3608},
-	"rli":            {2848, 2803},
+	"rli":            {2848, 2804},
 	"hashing":        {1556, 2275},
 	"queue":          {1993, 2090},
 	"internal":       {1048, 2320},
 	"examples":       {5537, 4363},
-	"bench":          {7684, 3205},
+	"bench":          {7684, 3209},
 }
 
 // TestSizes holds each part to its size: whoever adds takes out.

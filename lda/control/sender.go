@@ -78,7 +78,7 @@ func (s *Sender) useKey(key session.Key) error {
 // mostPacked is more than the bytes that a packed synopsis takes.
 func mostPacked(c *lda.Config) int { return 2 * c.MemorySize() }
 
-// Update does what that of [lda.Aggregator] does. Between intervals it does nothing.
+// Update records a packet as [lda.Aggregator.Update] does. Between intervals it does nothing.
 func (s *Sender) Update(p hashing.Packet, t int64) {
 	if s.open != nil {
 		s.open.Update(p, t)

@@ -259,7 +259,7 @@ func (t *total) delay(all *areas.Transit, scatter, length float64) Delay {
 // owed estimates by how much packets took longer in all than in the report, and the variance of that. A packet
 // is seen on its way in proportion to its delay, and its age is uniform up to that: with moments m of delays the
 // mean is m₂/2m₁, and the mean square m₃/3m₁. The third is at most the second times the greatest delay. Packets
-// of one span may go together. Bursts leave the slow ones behind, of which only bounds tell.
+// of one span may go together. A burst leaves its slow packets behind; only bounds say how slow.
 func (e *edges) owed(mean, scatter float64, all *areas.Transit) (time, variance float64) {
 	greatest := max(all.Greatest, mean)
 	second := min((1+scatter)*sq(mean), mean*greatest) // as no delay is greater

@@ -142,7 +142,7 @@ func (n *Names) Append(dst []byte, trails []areas.Trail) []byte {
 	return c.data
 }
 
-// DecodeNames decodes names of packets of trails. An id that is a number is
+// DecodeNames decodes the names of packets in trails. An id that is a number is
 // hashed with hash. The error wraps [estimate.ErrEncoding].
 func DecodeNames(data []byte, trails []areas.Trail, hash func(number uint64) hashing.Packet) (all Names, err error) {
 	c, last, ok := coder{Reader: wire.NewReader(data), reads: true}, 0, true

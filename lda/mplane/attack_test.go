@@ -7,7 +7,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// forged is the interval of which reports are made up.
+// forged is the interval that false reports are about.
 const forged = 12
 
 // TestKeyForgesReports: whoever holds the key can make up reports. If a segment is also reported truthfully,
