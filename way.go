@@ -275,7 +275,7 @@ func (w *way) tell(m *meeting, from, to int64, fresh, last bool) Traffic {
 		if d.Mean != 0 {
 			scatter = max(1, (d.StdDev/d.Mean)*(d.StdDev/d.Mean))
 		}
-		d.Flows, d.UnknownFlows = w.flows.Report(scatter, w.whole)
+		d.Flows, d.UnknownFlows = w.flows.Report(scatter, w.patience()-float64(w.config.Cut), w.whole) // as it is rounded up
 	}
 	if d.Lost == 0 {
 		w.missing = w.missing[max(0, len(w.missing)-mostMissing):] // they may never be told
