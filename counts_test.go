@@ -297,6 +297,10 @@ func TestLostWereSent(t *testing.T) {
 	if d.Sent != 10_000 || d.Lost-d.Extra != 85 {
 		t.Errorf("%d sent and %d lost but for extra ones, want 10000 and 85", d.Sent, d.Lost-d.Extra)
 	}
+	w = *newComparison(Config{Key: testKey}.withDefaults()).ways[forth] // as many as came tell nothing of the mean
+	if d = (Traffic{Received: 50, Extra: 2}); w.why(&d, &lda.Result{Sent: 50, Received: 50, Extra: 50}, 0, false, false) == nil {
+		t.Error("a mean where 50 are extra of 50 that came")
+	}
 }
 
 // A bridge loops for three seconds, and each message comes 21 times. Some time after that there is a mean again, and it is right.

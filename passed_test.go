@@ -450,7 +450,7 @@ func TestStrangePackets(t *testing.T) {
 		{5000, 8, none, func(int) time.Duration { return 158 * time.Millisecond }, "repeat an id"},
 		{1400, math.MaxUint64, none, func(i int) time.Duration {
 			return usual + time.Duration(max(0, i-1397))*3500*time.Millisecond
-		}, "all 1 packets that came"},
+		}, "1 packets came that had counted as lost"},
 	} {
 		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 			l.each(5*time.Millisecond, func(i int) {

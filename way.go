@@ -275,7 +275,7 @@ func (w *way) tell(m *meeting, from, to int64, fresh, last bool) Traffic {
 		if d.Mean != 0 {
 			scatter = max(1, (d.StdDev/d.Mean)*(d.StdDev/d.Mean))
 		}
-		d.Flows, d.UnknownFlows = w.flows.Report(scatter, w.whole)
+		d.Flows, d.UnknownFlows = w.flows.Report(scatter, w.patience()-float64(w.config.Cut), w.whole) // as it is rounded up
 	}
 	if d.Lost == 0 {
 		w.missing = w.missing[max(0, len(w.missing)-mostMissing):] // they may never be told
@@ -383,8 +383,8 @@ func (w *way) why(d *Traffic, r *lda.Result, due float64, fresh, until bool) err
 		return fmt.Errorf("%w: none of %d that arrive is known to have been sent", cmp.Or(d.Err, estimate.ErrNoSamples), r.Received)
 	case until && r.Received > 0:
 		return fmt.Errorf("%w: the points did not see the same packets when the report began", estimate.ErrNoSamples)
-	case d.Err == nil && d.Extra == d.Received:
-		return fmt.Errorf("%w: all %d packets that came had counted as lost, or came twice", estimate.ErrNoSamples, d.Received)
+	case d.Err == nil && max(d.Extra, r.Extra) >= d.Received: // and each may have taken longer than any
+		return fmt.Errorf("%w: %d packets came that had counted as lost, or came twice", estimate.ErrNoSamples, max(d.Extra, r.Extra))
 	}
 	return d.Err
 }

@@ -2,8 +2,7 @@ package estimate
 
 import "testing"
 
-// The values below were computed with mpmath at 40 digits, for the float64
-// nearest to each argument written here.
+// The values below were computed with mpmath at 40 digits, for the float64 nearest to each argument written here.
 
 func TestGolden(t *testing.T) {
 	check(t, normalGolden, func(g golden) float64 { return NormalQuantile(g.p) })

@@ -9,8 +9,7 @@ import (
 // racing tells that the race detector is watching.
 var racing bool
 
-// heavy begins a test that does a lot in one goroutine: there the race
-// detector has nothing to find, and takes ten times as long.
+// heavy begins a test that does a lot in one goroutine: there the race detector has nothing to find, and takes ten times as long.
 func heavy(t *testing.T) {
 	t.Helper()
 	if racing {
@@ -113,8 +112,7 @@ func TestCellsCoverage(t *testing.T) {
 	}
 }
 
-// The coverage of a binomial interval is a finite sum, so it is computed, not
-// sampled; the probabilities come from their recurrence.
+// The coverage of a binomial interval is a finite sum, so it is computed, not sampled; the probabilities come from their recurrence.
 func exactCoverage(trials uint64, p float64, interval func(successes uint64) Interval) float64 {
 	probability, sum := math.Pow(1-p, float64(trials)), 0.0
 	for k := uint64(0); k <= trials; k++ {

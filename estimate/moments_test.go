@@ -42,8 +42,7 @@ func TestMomentsAreStable(t *testing.T) {
 		wantMean, wantSquares := bigMoments(samples)
 		n := float64(len(samples))
 
-		// The running mean is off by at most an ulp of itself per sample;
-		// each deviation by as much. So to first order is their sum.
+		// The running mean is off by at most an ulp of itself per sample; each deviation by as much. So to first order is their sum.
 		ulp := math.Nextafter(math.Abs(wantMean), math.Inf(1)) - math.Abs(wantMean)
 		variance := wantSquares / (n - 1)
 		tolerance := 4*ulp/math.Sqrt(variance) + n*0x1p-52

@@ -100,8 +100,7 @@ func TestRotationPassesErrorsOn(t *testing.T) {
 	}
 }
 
-// One goroutine counts while others read what it hands out; every count is in
-// one interval. The race detector watches.
+// One goroutine counts while others read what it hands out; every count is in one interval. The race detector watches.
 func TestRotationLosesNothing(t *testing.T) {
 	r, _ := estimate.NewRotation(newTally, 0)
 	finished := make(chan *tally)

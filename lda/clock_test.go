@@ -29,8 +29,7 @@ func drifting(t *testing.T, packets uint64, ahead func(at int64) int64) (up, exa
 	return up, exact, far
 }
 
-// Packets that were alone, or otherwise cells of a few, tell by how much one clock is ahead of the other, in
-// either direction.
+// Packets that were alone, or otherwise cells of a few, tell by how much one clock is ahead of the other, in either direction.
 func TestClockSamples(t *testing.T) {
 	const ahead, middle = 100_000_000, clockStart + 5e8
 	for _, packets := range []uint64{3000, 40_000} {

@@ -115,8 +115,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// Unsampled packets are counted in cells of 32 bits that must not overflow
-// when counting goes on after decoding.
+// Unsampled packets are counted in cells of 32 bits that must not overflow when counting goes on after decoding.
 func TestUnsampledIsSpread(t *testing.T) {
 	a := mustNewFor(t, golden.config)
 	a.setUnsampled(1 << 35)

@@ -60,8 +60,7 @@ func TestMismatch(t *testing.T) {
 	}
 }
 
-// Shards merged are one; the order of packets is nothing; a batch is its
-// packets one by one; what is decoded is what was encoded.
+// Shards merged are one; the order of packets is nothing; a batch is its packets one by one; what is decoded is what was encoded.
 func TestOrderAndShards(t *testing.T) {
 	for _, c := range configs() {
 		packets := traffic(3, c.Identity, 2000, 0.01, 0)
@@ -160,8 +159,7 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-// Once an Accumulator has room for what is on its way, a second's comparisons and its
-// estimate allocate nothing.
+// Once an Accumulator has room for what is on its way, a second's comparisons and its estimate allocate nothing.
 func TestAccumulatorAllocatesNothing(t *testing.T) {
 	run := cutTraffic(t, 2, 530, 1000, func(*rand.Rand) float64 { return 2e6 }, 0) // a fiftieth crosses each cut
 	total, k, failed := accumulate(t, new(cutRun)), 0, error(nil)

@@ -25,6 +25,7 @@ type Areas struct {
 	bits      int    // width of a sum
 	patience  float64
 	greatest  float64 // delay seen lately
+	longest   float64 // delay that others saw, which may never be alone here
 	center    float64 // mean delay, about which narrow sums are unwrapped
 	negative  float64 // share of exact spans whose areas were negative up to the oldest cut, or -1
 	seen      float64 // since
@@ -74,9 +75,8 @@ type Areas struct {
 	seenAgain []seenAgain
 }
 
-// tallies counts packets: sent and of these lost, where that is known, in so many cuts, and the squares of by how
-// much more were lost in a cut than on average; received, and the time on the way; those that were alone, and the
-// time that these took.
+// tallies counts packets: sent and of these lost, where that is known, in so many cuts, and the squares of by how much more were lost
+// in a cut than on average; received, and the time on the way; those that were alone, and the time that these took.
 type tallies struct{ sent, lost, cuts, varied, received, way, alone, took float64 }
 
 // An areaCell is a cell's state at the latest cut, and at those at which nothing was on its way.
@@ -150,8 +150,8 @@ func (a *Areas) Begin(start int64) {
 // UnderWay says that packets were on their way at the beginning.
 func (a *Areas) UnderWay() { a.underWay = true }
 
-// Empty says that none was after all: it would be known by now.
-func (a *Areas) Empty() { a.underWay = false }
+// Empty says that none was after all: it would be known by now. Others' patience tells how long packets take at most.
+func (a *Areas) Empty(patience float64) { a.underWay, a.longest = false, patience/patienceFactor }
 
 // Before returns how many nanoseconds after the beginning packets still arrived that were on their way then, as
 // far as can be seen: 0 as long as no delay has been seen.
@@ -221,8 +221,7 @@ func (a *Areas) pass(i int, e areaEvent, sentTally uint64) {
 	a.fresh = append(a.fresh, e)
 }
 
-// alike reports whether a packet looks like each of several, as copies of one do: of the two tallies one has a
-// single packet.
+// alike reports whether a packet looks like each of several, as copies of one do: of the two tallies one has a single packet.
 func alike(x, y, mask uint64) bool {
 	n, m := uint64(uint32(x)), uint64(uint32(y))
 	return n == 1 && m > 0 && x*m&mask == y || m == 1 && y*n&mask == x

@@ -62,8 +62,7 @@ func passAreas(a *Areas, cells int, packets []truth.Packet, cuts int) {
 	}
 }
 
-// areaTraffic draws packets for cells: delays is a mean in intervals, slow the share of packets that take ten
-// times as long.
+// areaTraffic draws packets for cells: delays is a mean in intervals, slow the share of packets that take ten times as long.
 func areaTraffic(random *rand.Rand, cells, cuts int, each, delay, slow, loss float64) (packets []truth.Packet) {
 	rate := each * float64(cells) / areaLength
 	for now := random.ExpFloat64() / rate; now < float64(cuts)*areaLength; now += random.ExpFloat64() / rate {
@@ -118,8 +117,7 @@ func TestAreasUnderLoss(t *testing.T) {
 		{3, 0.05, 0, 0.01}, {3, 0.05, 0, 0.05}, {0.5, 1, 0, 0.01}, {0.5, 1, 0.01, 0.01}, {0.05, 3, 0, 0.05}, {1, 0.2, 0.02, 0.1},
 		{0.4, 2, 0, 0.05}, {0.3, 2, 0, 0.2}, {6, 0.22, 0, 0.01}, {0.09, 3, -1, 0.2},
 	} {
-		// Few cells, most with packets on their way that take about equally long, and reports as early as
-		// possible.
+		// Few cells, most with packets on their way that take about equally long, and reports as early as possible.
 		cells, few, wait := 200, c.each > 3, settling
 		switch {
 		case few:
@@ -273,9 +271,8 @@ func TestAreasAllocate(t *testing.T) {
 	}
 }
 
-// Where cells always have packets on their way and some are lost, nothing tells which: the report is refused, or its
-// error holds what the lost ones aged. Taken to be on their way, they made means of up to 25 times the truth, with
-// errors of nearly nothing.
+// Where cells always have packets on their way and some are lost, nothing tells which: the report is refused, or its error holds what
+// the lost ones aged. Taken to be on their way, they made means of up to 25 times the truth, with errors of nearly nothing.
 func TestCrowdedCells(t *testing.T) {
 	const cells, cuts, window = 16, 600, 10
 	answered, refused, wrong := 0, 0, 0

@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// delays adds up the delays of the packets that came in a window, whatever becomes of the others (METHODS.md,
-// section 3). In each cell the packets outstanding at both ends cancel. When those outstanding at only one end
-// were sent, levels tell to within an interval.
+// delays adds up the delays of the packets that came in a window, whatever becomes of the others (METHODS.md, section 3). In each cell
+// the packets outstanding at both ends cancel. When those outstanding at only one end were sent, levels tell to within an interval.
 type delays struct {
 	areas    *Areas
 	from, to int
@@ -17,7 +16,7 @@ type delays struct {
 	sent     []sentGroup // by interval
 	doubt    float64     // what is not known of the time: standard errors that add up,
 	variance float64     // and variances
-	unknown  bool        // packets came that had been sent before the cuts that are kept
+	unknown  bool        // packets came that had been sent before the cuts that are kept, or are alike, of which others may have come
 	stays    moment      // which part of the packets sent evenly in an interval stay at its end, by those that were alone
 
 	left []leftPackets // of one cell, in the order in which they were sent
@@ -33,9 +32,8 @@ type leftPackets struct {
 	counts         float64 // how often that counts in the time: once if they were sent in the window
 }
 
-// A sentGroup is about the packets of an interval that count: the ages at its end of those that were alone in
-// their cell, and of the others; how many more of the others add than subtract; and the variance of their ages
-// if they are independent.
+// A sentGroup is about the packets of an interval that count: the ages at its end of those that were alone in their cell, and of the
+// others; how many more of the others add than subtract; and the variance of their ages if they are independent.
 type sentGroup struct {
 	alone, others    moment
 	counts, variance float64
@@ -84,7 +82,7 @@ func (d *delays) count(a *Areas, from, to int, most float64) {
 	for i := range a.alone {
 		d.stays.add(a.alone[i].Weight, min(1, math.Abs(float64(a.alone[i].Delay))/a.step))
 	}
-	for i := 0; i < len(a.cells) && d.doubt <= most; i++ {
+	for i := 0; i < len(a.cells) && d.doubt <= most && !d.unknown; i++ {
 		d.cell(&a.cells[i])
 	}
 }
@@ -100,6 +98,7 @@ func (d *delays) cell(c *areaCell) {
 	if n := len(a.passed); n == 0 || int(a.passed[n-1].cut)-a.before <= d.from || int(a.passed[0].cut)-a.before > d.to {
 		return // nothing passed in the window
 	}
+	d.unknown = d.unknown || a.alike(c)
 	d.left = d.left[:0]
 	if moved := (level - c.anchor) & a.mask; outstanding(moved) > 0 {
 		d.left = append(d.left, leftPackets{tally: moved, packets: float64(outstanding(moved)), variance: sq(a.patience)})
@@ -120,7 +119,6 @@ func (d *delays) cell(c *areaCell) {
 		e := &a.passed[first]
 		from = int(e.cut) - a.before
 		d.move(e, from, (e.level-level)&a.mask)
-		d.unknown = d.unknown || c.alike > 0 && d.inside(from)
 		level = e.level
 	}
 	for i := range d.left {

@@ -82,9 +82,8 @@ func TestPatienceIsBounded(t *testing.T) {
 	}
 }
 
-// Cells wait for slow packets, before they lose a packet and after. Spans that are known to be exact stand for
-// slow packets as for fast ones, if their weights allow for that. The control does not allow for that, and
-// counts too many slow ones.
+// Cells wait for slow packets, before they lose a packet and after. Spans that are known to be exact stand for slow packets as for fast
+// ones, if their weights allow for that. The control does not allow for that, and counts too many slow ones.
 func TestWeightsAllowForWaiting(t *testing.T) {
 	const cells, cuts, from, to, error = 8000, 260, 100, 200, 0.04 // three standard errors: 5,000 slow packets are known
 	packets, got := areaTraffic(rand.New(rand.NewPCG(8, 1)), cells, cuts, 0.35, 0.05, 0, 0.2), [2]float64{}

@@ -139,8 +139,7 @@ func (a *Areas) choose(t *Transit, steady, alone, levels *[2]OnWay, outside [2]b
 	}
 }
 
-// uneven reports whether the rate of what was sent differs from cut to cut by more than the rate itself, beyond
-// chance.
+// uneven reports whether the rate of what was sent differs from cut to cut by more than the rate itself, beyond chance.
 func (a *Areas) uneven() bool {
 	var rates estimate.Moments
 	sent := 0.0
@@ -190,8 +189,7 @@ func (e *endAges) levels(o *OnWay, n, spread, greatest float64, t *Transit) (lea
 	return least, most
 }
 
-// moments returns the means of delays, of their squares and of their cubes, by packets that were alone if these
-// tell.
+// moments returns the means of delays, of their squares and of their cubes, by packets that were alone if these tell.
 func (a *Areas) moments(t *Transit) (first, second, third float64) {
 	weights := 0.0
 	for i := range a.alone {

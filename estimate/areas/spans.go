@@ -65,7 +65,7 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 		} else if x.to <= to {
 			s.Lost = x.lost
 		}
-		s.Began, s.Ended = a.ages(x, from, a.greatest), a.ages(x, to, a.greatest)
+		s.Began, s.Ended = a.ages(x, from, max(a.greatest, a.longest)), a.ages(x, to, max(a.greatest, a.longest))
 		switch {
 		case x.unknown:
 			s.Variance = math.Inf(1)

@@ -88,9 +88,8 @@ func compareTaken(x, y taken) int {
 	return cmp.Or(x.Cell-y.Cell, x.Cut-y.Cut, cmp.Compare(x.Sent, y.Sent), cmp.Compare(x.Digest, y.Digest))
 }
 
-// TakeOut takes packets of trails out of the areas, as if they had not been sent. So they no longer age, and
-// their cells are exact where they lost nothing else. It returns how many it took out for the first time. Call
-// it before adding an interval after Trails.
+// TakeOut takes packets of trails out of the areas, as if they had not been sent. So they no longer age, and their cells are exact
+// where they lost nothing else. It returns how many it took out for the first time. Call it before adding an interval after Trails.
 func (a *Areas) TakeOut(lost []Lost) (n int) {
 	a.named = true
 	a.judge()

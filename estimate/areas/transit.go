@@ -21,9 +21,8 @@ type Transit struct {
 	// First and Last describe the packets that were on their way at the first and at the last cut.
 	First, Last OnWay
 
-	// Delay is the mean delay in nanoseconds of the packets that were received, by levels, whatever became of
-	// the others, and DelayError its standard error, or +Inf if levels do not tell. By areas it is (Mean·Received
-	// + First.Ages − Last.Ages)/Received.
+	// Delay is the mean delay in nanoseconds of the packets that were received, by levels, whatever became of the others, and
+	// DelayError its standard error, or +Inf if levels do not tell. By areas it is (Mean·Received + First.Ages − Last.Ages)/Received.
 	Delay, DelayError float64
 
 	Greatest float64 // delay seen lately
@@ -145,9 +144,8 @@ func (a *Areas) joining(received float64) bool {
 const knowsTail = 45
 
 const (
-	// fewAlone is how many packets that were alone do not show how long packets take. Then they may take
-	// longTail times as long as the mean: one in e^(1.5·5) of exponential delays takes longer than the
-	// patience.
+	// fewAlone is how many packets that were alone do not show how long packets take. Then they may take longTail times as long as the
+	// mean: one in e^(1.5·5) of exponential delays takes longer than the patience.
 	fewAlone, longTail = 30, 5
 
 	// Where hardly any areas were negative and many are, or the reverse, a clock was set.

@@ -76,9 +76,8 @@ func (x *span) alone() bool {
 	return x.exact && x.late == 0 && x.sent == 1 && x.received == 1 && x.before == 0
 }
 
-// walk calls visit for the spans of all cells up to the latest cut, but those that end by cut number after,
-// cell by cell and in order of time, and all exact ones if only others count. The span is valid during the call.
-// Calm events are no part of it.
+// walk calls visit for the spans of all cells up to the latest cut, but those that end by cut number after, cell by cell and in order
+// of time, and all exact ones if only others count. The span is valid during the call. Calm events are no part of it.
 func (a *Areas) walk(after int, others bool, visit func(*span)) {
 	a.judge()
 	for i := range a.cells {
@@ -272,10 +271,9 @@ func (a *Areas) near(sum uint64, packets uint32) float64 {
 // forAWhile is for how many cuts at most fewer packets than none are outstanding where cuts of two points differ.
 const forAWhile = 10
 
-// join allows for packets that came without being sent: before the beginning, or elsewhere. As many have joined as
-// fewer than none are outstanding at the end, or if the span is open, all the time of late, or while nothing passed
-// for a while. On average a packet takes half the interval in which it shows. It may have come when another one did
-// before, and others have hidden it.
+// join allows for packets that came without being sent: before the beginning, or elsewhere. As many have joined as fewer than none are
+// outstanding at the end, or if the span is open, all the time of late, or while nothing passed for a while. On average a packet takes
+// half the interval in which it shows. It may have come when another one did before, and others have hidden it.
 func (a *Areas) join(x *span) {
 	all := -x.lost
 	if x.open {

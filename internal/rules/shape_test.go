@@ -112,14 +112,14 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3704, 3916},
-	"estimate":       {875, 1169},
-	"estimate/areas": {3365, 980},
+	".":              {3704, 3926},
+	"estimate":       {875, 1163},
+	"estimate/areas": {3355, 984},
 	"estimate/joint": {1443, 944},
 	"estimate/clock": {1103, 900},
-	"lda":            {2631, 3132},
+	"lda":            {2631, 3128},
 	"lda/control":    {450, 757},
-	"lda/flows":      {437, 213},
+	"lda/flows":      {444, 213},
 	"lda/lost":       {549, 408},
 	"lda/mplane":     {1607, 1201},
 	"lda/kernel":     {2361, 1945},

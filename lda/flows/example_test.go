@@ -27,7 +27,7 @@ func Example() {
 			meter.End()
 		}
 	}
-	known, _ := meter.Report(1, false)
+	known, _ := meter.Report(1, 0, false)
 	for _, d := range known {
 		fmt.Printf("flow %d: %.3f ms, %d packets, lost %d\n", d.Flow, d.Mean/1e6, d.Received, d.Lost)
 	}

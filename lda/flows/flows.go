@@ -42,6 +42,8 @@ type Meter struct {
 	all     map[hashing.Flow]*flow
 	numbers []*flow // by number
 	free    []int   // numbers of none
+	limit   uint64  // the least in any cut, of the places that a point had room for
+	turned  bool    // away flows for which there was no number, of which packets may have been on their way since
 	from    int     // the cut at which the oldest report began that was not told yet
 	ends    []int   // and those at which such reports ended
 }
@@ -49,8 +51,10 @@ type Meter struct {
 // A flow is one of them. Its cells are those from cells times its number on.
 type flow struct {
 	number int
-	passed int // the latest cut in which a packet passed
-	full   int // likewise, in which a point had no room for the flow
+	place  uint64
+	late   bool // entered when others, perhaps it as well, had been turned away
+	passed int  // the latest cut in which a packet passed
+	full   int  // likewise, in which a point had no room for the flow
 	told   total
 }
 
@@ -73,7 +77,7 @@ type edges [2]struct{ packets, squares, least, most float64 }
 // New returns a Meter with room for so many flows, of cuts of this length, the first of which begins at a time in
 // nanoseconds. Packets may be under way then.
 func New(most int, cut time.Duration, begin int64, underWay bool) *Meter {
-	m := &Meter{areas: areas.New([]int{cells * most}, 64, 32), length: float64(cut), all: map[hashing.Flow]*flow{}}
+	m := &Meter{areas: areas.New([]int{cells * most}, 64, 32), length: float64(cut), all: map[hashing.Flow]*flow{}, limit: math.MaxUint64}
 	m.areas.Begin(begin)
 	if underWay {
 		m.areas.UnderWay()
@@ -87,6 +91,7 @@ func (m *Meter) End() { m.ends = append(m.ends, m.areas.Cuts()) }
 // Add takes what both points counted in a cut that ends at a time, by the clock of the stamps of what was sent.
 func (m *Meter) Add(up, down *Table, end int64) {
 	limit := min(up.limit, down.limit)
+	m.limit = min(m.limit, limit)
 	for id := range up.rows {
 		m.cut(id, up, down, limit)
 	}
@@ -105,6 +110,7 @@ func (m *Meter) cut(id hashing.Flow, up, down *Table, limit uint64) {
 		f.full = now
 		return
 	case place(id) > limit || f == nil && !room:
+		m.turned = m.turned || place(id) <= limit
 		return
 	case f == nil:
 		f = m.enter(id)
@@ -125,17 +131,17 @@ func (m *Meter) enter(id hashing.Flow) *flow {
 		m.free, m.numbers = append(m.free, len(m.numbers)), append(m.numbers, nil)
 	}
 	last := len(m.free) - 1
-	f := &flow{number: m.free[last]}
+	f := &flow{number: m.free[last], place: place(id), late: m.turned}
 	m.free, m.all[id], m.numbers[f.number] = m.free[:last], f, f
 	return f
 }
 
-// Report tells the oldest report that ended: the flows of which packets came and whose mean is known to within itself,
-// slowest first, and how many more there were. Scatter is the variance of delays by the square of their mean, of all packets
-// or of exponential ones if that is more. Whole says that of all packets none was under way at the beginning or lost since.
-func (m *Meter) Report(scatter float64, whole bool) (known []Delay, unknown int) {
+// Report tells the oldest report that ended: the flows of which packets came and whose mean is known to within itself, slowest first,
+// and how many more there were. Scatter is the variance of delays by the square of their mean, of all packets or of exponential ones if
+// that is more. Whole says that of all packets, waited for so many ns, none was under way at the beginning or lost since.
+func (m *Meter) Report(scatter, waited float64, whole bool) (known []Delay, unknown int) {
 	if whole {
-		m.areas.Empty()
+		m.areas.Empty(waited)
 	}
 	to := m.ends[0]
 	m.ends = append(m.ends[:0], m.ends[1:]...)
@@ -143,7 +149,8 @@ func (m *Meter) Report(scatter float64, whole bool) (known []Delay, unknown int)
 	lost, _, _ := m.areas.Losses(to)
 	m.areas.Spans(m.from, to, func(s areas.Span) {
 		if f := m.numbers[s.Cell/cells]; f != nil { // or it passed so long ago that it is forgotten
-			f.told.add(&s, lost > 0, whole)
+			lacks := f.late || f.place > m.limit // packets, as long as some are on their way
+			f.told.add(&s, lost > 0, whole && !lacks, lacks && s.Open)
 		}
 	})
 	m.areas.Settle(to)
@@ -169,11 +176,11 @@ func (m *Meter) Report(scatter float64, whole bool) (known []Delay, unknown int)
 
 // add adds a span, where some flows lose packets or none does. Delays of packets received are the time that
 // passed in the report, and the ages when it began of those on their way then, less the ages when it ended.
-func (t *total) add(s *areas.Span, losses, whole bool) {
+func (t *total) add(s *areas.Span, losses, whole, unknown bool) {
 	t.sent += uint64(s.Sent)
 	t.received += uint64(s.Received)
 	n, a, b := float64(s.Received), &s.Began, &s.Ended
-	if math.IsInf(s.Variance, 1) || s.Joined > 0 { // copies hide some of the time
+	if unknown || math.IsInf(s.Variance, 1) || s.Joined > 0 { // copies hide some of the time
 		t.unknown.add(n, 0, math.Inf(1), s.Usual)
 		return
 	}

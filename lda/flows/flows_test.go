@@ -43,7 +43,7 @@ func TestFlowWithLatePackets(t *testing.T) {
 		w.Add(up, down, (cut+1)*length)
 	}
 	w.End()
-	known, unknown := w.Report(1, false)
+	known, unknown := w.Report(1, 0, false)
 	if len(known) != 1 || unknown != 1 {
 		t.Fatalf("%+v known, %d not", known, unknown)
 	}
@@ -88,7 +88,7 @@ func traceFlows(seed uint64, number int, gap func(r *rand.Rand, at float64) floa
 			w.End()
 		}
 		for ; len(w.ends) > 3 || len(w.ends) > 0 && w.areas.Cuts()-w.ends[0] >= w.areas.Settling(90); report++ {
-			known, _ := w.Report(scatter, false)
+			known, _ := w.Report(scatter, 0, false)
 			for _, d := range known {
 				visit(d, means[report][d.Flow].Mean())
 			}
