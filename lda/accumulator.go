@@ -391,8 +391,10 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.Mean = whole.time / whole.received
 	r.N, r.spoken = uint64(whole.exact), uint64(whole.received)
 	r.meanDegrees = uint64(math.MaxInt32) // of many spans
-	r.alone, r.deviationDegrees = a.alone, a.degrees
-	r.calm, r.calmDegrees = a.calm.StdDev, a.calmDegrees
+	r.alone = a.alone
+	r.deviationDegrees, r.calmDegrees = r.ofAll(a.degrees), r.ofAll(a.calmDegrees)
+	// The farthest packet is one of those received: at least that part of what it adds to the sample is theirs.
+	r.calm = math.Sqrt(sq(a.calm.StdDev) + r.aloneShare()*(sq(a.alone.StdDev)-sq(a.calm.StdDev)))
 	repeated := copies + float64(r.Repeats)/float64(max(r.Sent, 1))
 	r.copied = min(1, whole.copied()+repeated)
 	// If c of n packets have k copies each, they have p = ck/n on average, and behind l losses

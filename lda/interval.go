@@ -166,9 +166,26 @@ func (r *Result) missing(confidence float64) float64 {
 	if more := max(0, slower); r.Extra > 0 {
 		return more*max(most, more*float64(r.spoken)) + r.copied*sq(most)
 	}
-	chance := estimate.NormalQuantile(confidence) * r.alone.StdDev / math.Sqrt(n)
-	rare := -math.Log(1-confidence) / n // none of n packets is of a share as rare as that
+	chance := estimate.NormalQuantile(confidence) * r.alone.StdDev * math.Sqrt(r.byChance()/n)
+	rare := min(-math.Log(1-confidence)/n, 1-r.aloneShare()) // none of n packets is of a share as rare as that
 	return min(max(0, slower+chance)*most, max(0, slower-chance)*most+rare*sq(r.greatest-r.alone.Mean)) + r.copied*sq(most)
+}
+
+// aloneShare returns which share of the packets received was alone and is in the sample.
+func (r *Result) aloneShare() float64 { return min(1, float64(r.alone.N)/float64(max(r.Received, 1))) }
+
+// byChance returns which part of the variance of a sample drawn one by one from ever so many packets is left where the
+// share s of all was alone. Drawn one by one from all it would be 1 − s. Packets miss the sample in groups that share
+// a cell and a time, and may take as long as each other: of Poisson numbers with the mean λ in a cell, e^−λ = s are
+// alone, and a packet that is not is in a group of 1 + λ/(1 − s) on average.
+func (r *Result) byChance() float64 {
+	s := r.aloneShare()
+	return min(1, 1-s-math.Log(s))
+}
+
+// ofAll returns the degrees of freedom of the deviation of all packets received, given those of a sample from ever so many.
+func (r *Result) ofAll(degrees uint64) uint64 {
+	return uint64(min(float64(degrees)/r.byChance(), math.MaxInt32))
 }
 
 // Loss returns the share of the packets that were lost, hidden ones too, and 0 if none was sent.

@@ -21,6 +21,7 @@ type distribution struct {
 	estimate.Empirical
 	strays float64 // the greatest share of packets that the sample may lack whatever their delay
 	more   float64 // by how much the mean of all may be above that of the sample
+	of     float64 // packets of which it is as sure a sample, drawn one by one
 }
 
 // Samples returns the delays, in nanoseconds, of packets of the report that were alone in their cell at both
@@ -31,13 +32,13 @@ func (a *Accumulator) Samples() estimate.Empirical { return a.distribute().Empir
 
 // Quantile returns the p-quantile of the delays of packets received, with the interval that holds it with the
 // given confidence. If the samples are too few to bound it, the error wraps [estimate.ErrNoSamples]: a p99 takes
-// 368 samples at 95 % confidence. Where cells look as if packets had copies, these may all be faster or slower
+// 368 samples at 95 % confidence, and fewer where these are most of the packets. Where cells look as if packets had copies, these may all be faster or slower
 // than the samples: the interval allows for them, and high quantiles are not bounded.
 func (a *Accumulator) Quantile(p, confidence float64) (Quantile, error) {
 	d := a.distribute()
 	slower := min(1, d.strays+a.unseen(d.more, (1-confidence)/2))
-	q := Quantile{P: p, Interval: d.QuantileInterval(p/(1-slower), confidence)}    // if all strays are slower,
-	q.Interval.Low = d.QuantileInterval((p-d.strays)/(1-d.strays), confidence).Low // or faster
+	q := Quantile{P: p, Interval: d.interval(p/(1-slower), confidence)}    // if all strays are slower,
+	q.Interval.Low = d.interval((p-d.strays)/(1-d.strays), confidence).Low // or faster
 	if !q.Interval.Bounded() {
 		const few = "lda: %w: %d delays do not bound quantile %v with confidence %v"
 		return Quantile{P: p}, fmt.Errorf(few, estimate.ErrNoSamples, d.N(), p, confidence)
@@ -56,6 +57,7 @@ func (a *Accumulator) distribute() *distribution {
 	}
 	d = &distribution{Empirical: estimate.NewEmpirical(slices.Clone(a.sample.delays)), strays: whole.copied()}
 	r, err := a.Estimate()
+	d.of = float64(d.N()) / (1 - r.byChance())
 	if a.distribution = d; err != nil {
 		return d
 	}
@@ -69,6 +71,41 @@ func (a *Accumulator) distribute() *distribution {
 	}
 	d.strays = r.copied
 	return d
+}
+
+// interval returns the interval of the p-quantile of the packets of which these are a sample: among those up to it,
+// sample's numbers are hypergeometric.
+func (d *distribution) interval(p, confidence float64) estimate.Interval {
+	i := d.QuantileInterval(p, confidence)
+	if n, tail := float64(d.N()), (1-confidence)/2; d.of < math.Inf(1) && i.Confidence < 1 {
+		of := math.Ceil(d.of)
+		if low := leastOf(n, math.Floor(p*of), of, tail); low > 0 {
+			i.Low, _ = d.Quantile((low - 0.5) / n)
+		}
+		if high := leastOf(n, of-math.Ceil(p*of)+1, of, tail); high > 0 {
+			i.High, _ = d.Quantile((n - high + 0.5) / n)
+		}
+	}
+	return i
+}
+
+// leastOf returns how many of some packets are at least in a sample of n of all, but for a tail of chances. Eight standard
+// deviations below the mean chances are too small to count.
+func leastOf(n, some, all, tail float64) float64 {
+	choose := func(n, k float64) float64 {
+		a, _ := math.Lgamma(n + 1)
+		b, _ := math.Lgamma(k + 1)
+		c, _ := math.Lgamma(n - k + 1)
+		return a - b - c
+	}
+	mean := n * some / all
+	k := max(0, n+some-all, math.Floor(mean-8*math.Sqrt(mean*(1-some/all)*(1-n/all))-8))
+	one := math.Exp(choose(some, k) + choose(all-some, n-k) - choose(all, n))
+	for most := one; most <= tail && k < min(n, some); most += one {
+		one *= (some - k) * (n - k) / ((k + 1) * (all - some - n + k + 1))
+		k++
+	}
+	return k
 }
 
 // unseen returns the greatest share of packets that chance, but for a tail, may have kept out of the sample

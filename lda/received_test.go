@@ -137,6 +137,43 @@ func after(patience int64) func(*Accumulator, int64) bool {
 	return func(_ *Accumulator, since int64) bool { return since >= patience }
 }
 
+// came returns the distribution of the delays of packets received between two times, and its deviation.
+func (run *cutRun) came(from, to int64) (estimate.Empirical, float64) {
+	var all []float64
+	var of estimate.Moments
+	for _, p := range run.packets {
+		if d := float64(p.Received - p.Sent); !p.Lost && from <= p.Received && p.Received < to {
+			all = append(all, d)
+			of.Add(d)
+		}
+	}
+	return estimate.NewEmpirical(all), of.StdDev()
+}
+
+// Of few packets most are alone: intervals of quantiles and the deviation are as wide as the others leave them. As if there
+// were ever so many others, those of quantiles would be five times as wide, but for the steps from packet to packet.
+func TestMostAreAlone(t *testing.T) {
+	var held, narrow covered
+	run := cutTraffic(t, 1, 330, 10, exponentialDelay(2e7), 0.01)
+	run.reports(t, 10, settled, func(a *Accumulator, from, to int64) {
+		r, err := a.Estimate()
+		all, deviation := run.came(from, to)
+		i := r.DeviationInterval(0.95)
+		held.add(err == nil && i.Contains(deviation))
+		narrow.add(i.High-i.Low < deviation/5)
+		for _, p := range []float64{0.2, 0.5, 0.9} {
+			want, _ := all.Quantile(p)
+			q, err := a.Quantile(p, 0.95)
+			wide := a.Samples().QuantileInterval(p, 0.95)
+			held.add(err == nil && q.Interval.Contains(want))
+			narrow.add(3*(q.Interval.High-q.Interval.Low) < wide.High-wide.Low)
+		}
+	})
+	if held.of < 100 || held.of-held.hits > held.of/20 || narrow.hits < narrow.of*3/4 {
+		t.Errorf("%+v hold, %+v are narrow", held, narrow)
+	}
+}
+
 // One packet in 500 that takes 300 times as long is seldom alone in its cell: means tell how much deviation may be
 // missing. One in 10,000 is too rare to be alone, and means do not show it.
 func TestDeviationOfReceivedRareSlow(t *testing.T) {
@@ -152,14 +189,9 @@ func TestDeviationOfReceivedRareSlow(t *testing.T) {
 			return c.usual * (0.5 + r.Float64())
 		}, 0)
 		run.reports(t, 10, settled, func(a *Accumulator, from, to int64) {
-			var came estimate.Moments
-			for _, p := range run.packets {
-				if from <= p.Received && p.Received < to {
-					came.Add(float64(p.Received - p.Sent))
-				}
-			}
+			_, want := run.came(from, to)
 			if r, err := a.Estimate(); err == nil && from > 5e9 && to < int64(c.cuts-10)*cutInterval {
-				if !r.DeviationInterval(0.95).Contains(came.StdDev()) {
+				if !r.DeviationInterval(0.95).Contains(want) {
 					misses++
 				}
 				reports++
@@ -182,13 +214,7 @@ func TestQuantilesOfRareSlow(t *testing.T) {
 		return 5e7 + 5e6*r.ExpFloat64()
 	}, 0)
 	run.reports(t, 10, settled, func(a *Accumulator, from, to int64) {
-		var came []float64
-		for _, p := range run.packets {
-			if from <= p.Received && p.Received < to {
-				came = append(came, float64(p.Received-p.Sent))
-			}
-		}
-		all := estimate.NewEmpirical(came)
+		all, _ := run.came(from, to)
 		for _, p := range []float64{0.5, 0.9, 0.99, 0.999} {
 			want, err := all.Quantile(p)
 			if err != nil || from > 17e9 {
