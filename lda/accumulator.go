@@ -392,9 +392,15 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.N, r.spoken = uint64(whole.exact), uint64(whole.received)
 	r.meanDegrees = uint64(math.MaxInt32) // of many spans
 	r.alone = a.alone
+	for _, x := range a.sample.delays {
+		r.before += max(0, -x) / float64(r.alone.N)
+	}
+	r.before = min(1, r.before/of.length)
 	r.deviationDegrees, r.calmDegrees = r.ofAll(a.degrees), r.ofAll(a.calmDegrees)
-	// The farthest packet is one of those received: at least that part of what it adds to the sample is theirs.
-	r.calm = math.Sqrt(sq(a.calm.StdDev) + r.aloneShare()*(sq(a.alone.StdDev)-sq(a.calm.StdDev)))
+	if r.calm = a.calm.StdDev; r.before == 0 {
+		// The farthest packet is one of those received: at least that part of what it adds to the sample is theirs.
+		r.calm = math.Sqrt(sq(r.calm) + r.aloneShare()*(sq(r.alone.StdDev)-sq(r.calm)))
+	}
 	repeated := copies + float64(r.Repeats)/float64(max(r.Sent, 1))
 	r.copied = min(1, whole.copied()+repeated)
 	// If c of n packets have k copies each, they have p = ck/n on average, and behind l losses

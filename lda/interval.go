@@ -177,14 +177,19 @@ func (r *Result) aloneShare() float64 { return min(1, float64(r.alone.N)/float64
 // byChance returns which part of the variance of a sample drawn one by one from ever so many packets is left where the
 // share s of all was alone. Drawn one by one from all it would be 1 − s. Packets miss the sample in groups that share
 // a cell and a time, and may take as long as each other: of Poisson numbers with the mean λ in a cell, e^−λ = s are
-// alone, and a packet that is not is in a group of 1 + λ/(1 − s) on average.
+// alone, and a packet that is not is in a group of 1 + λ/(1 − s) on average. Where packets come before they are sent, as
+// by a clock that is behind, those alone were sent in the report: as many of them came outside of it, and others in it.
 func (r *Result) byChance() float64 {
 	s := r.aloneShare()
-	return min(1, 1-s-math.Log(s))
+	return min(1, 1-s-math.Log(s)) + 2*s*r.before
 }
 
-// ofAll returns the degrees of freedom of the deviation of all packets received, given those of a sample from ever so many.
+// ofAll returns the degrees of freedom of the deviation of all packets received, given those of a sample from ever so
+// many. Where most of that came outside of the report, nothing is known.
 func (r *Result) ofAll(degrees uint64) uint64 {
+	if r.before > 0.5 {
+		return 0
+	}
 	return uint64(min(float64(degrees)/r.byChance(), math.MaxInt32))
 }
 

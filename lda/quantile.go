@@ -21,7 +21,7 @@ type distribution struct {
 	estimate.Empirical
 	strays float64 // the greatest share of packets that the sample may lack whatever their delay
 	more   float64 // by how much the mean of all may be above that of the sample
-	of     float64 // packets of which it is as sure a sample, drawn one by one
+	chance float64 // what Result.byChance says
 }
 
 // Samples returns the delays, in nanoseconds, of packets of the report that were alone in their cell at both
@@ -57,7 +57,7 @@ func (a *Accumulator) distribute() *distribution {
 	}
 	d = &distribution{Empirical: estimate.NewEmpirical(slices.Clone(a.sample.delays)), strays: whole.copied()}
 	r, err := a.Estimate()
-	d.of = float64(d.N()) / (1 - r.byChance())
+	d.chance = r.byChance()
 	if a.distribution = d; err != nil {
 		return d
 	}
@@ -73,16 +73,22 @@ func (a *Accumulator) distribute() *distribution {
 	return d
 }
 
-// interval returns the interval of the p-quantile of the packets of which these are a sample: among those up to it,
-// sample's numbers are hypergeometric.
+// interval returns the interval of the p-quantile of the packets received. So many of these as make the sample as sure as
+// it is, drawn one by one, have a hypergeometric number up to the quantile. If it is less sure than one from ever so many,
+// it is as sure as a smaller one of these.
 func (d *distribution) interval(p, confidence float64) estimate.Interval {
 	i := d.QuantileInterval(p, confidence)
-	if n, tail := float64(d.N()), (1-confidence)/2; d.of < math.Inf(1) && i.Confidence < 1 {
-		of := math.Ceil(d.of)
-		if low := leastOf(n, math.Floor(p*of), of, tail); low > 0 {
+	if tail := (1 - confidence) / 2; d.chance != 1 && i.Confidence < 1 {
+		n, all := float64(d.N()), 1e6*float64(d.N())
+		if d.chance < 1 {
+			all = min(all, math.Ceil(n/(1-d.chance)))
+		}
+		n = math.Ceil(n / max(1, d.chance))
+		i.Low, i.High = math.Inf(-1), math.Inf(1)
+		if low := leastOf(n, math.Floor(p*all), all, tail); low > 0 {
 			i.Low, _ = d.Quantile((low - 0.5) / n)
 		}
-		if high := leastOf(n, of-math.Ceil(p*of)+1, of, tail); high > 0 {
+		if high := leastOf(n, all-math.Ceil(p*all)+1, all, tail); high > 0 {
 			i.High, _ = d.Quantile((n - high + 0.5) / n)
 		}
 	}
