@@ -246,6 +246,7 @@ func TestNothingAloneTells(t *testing.T) {
 // Where some packets wait for 15 s and others not at all, more seem lost now and then than are. The number
 // lately on their way accounts for most of them; otherwise half as many again come after all.
 func TestWaitingIsNotLoss(t *testing.T) {
+	t.Parallel()
 	run, lost, extra, missing := new(cutRun), 0, 0, 0
 	run.pass(t, sends(3, 240e9, func(r *rand.Rand, sent int64) int64 {
 		if r.Float64() < 0.1 {
@@ -268,6 +269,7 @@ func TestWaitingIsNotLoss(t *testing.T) {
 // Where most cells always have packets on their way, a report loses 500 give or take 200, and what was lost before
 // widens no mean. By what is known of a moment's packets, 6 of these 7 lose more or fewer, and 1 is wide.
 func TestLossesOfBusyCellsAreEven(t *testing.T) {
+	t.Parallel()
 	run, far, wide := cutTraffic(t, 1, 260, 5000, exponentialDelay(3*cutInterval), 0.01), 0, 0
 	run.reports(t, 10, settled, func(a *Accumulator, from, _ int64) {
 		r, err := a.Estimate()

@@ -32,8 +32,8 @@ func (a *Accumulator) Samples() estimate.Empirical { return a.distribute().Empir
 
 // Quantile returns the p-quantile of the delays of packets received, with the interval that holds it with the
 // given confidence. If the samples are too few to bound it, the error wraps [estimate.ErrNoSamples]: a p99 takes
-// 368 samples at 95 % confidence, and fewer where these are most of the packets. Where cells look as if packets had copies, these may all be faster or slower
-// than the samples: the interval allows for them, and high quantiles are not bounded.
+// 368 samples at 95 % confidence, and fewer where these are most of the packets. Where cells look as if packets had
+// copies, these may all be faster or slower than the samples: the interval allows for them, and high quantiles are not bounded.
 func (a *Accumulator) Quantile(p, confidence float64) (Quantile, error) {
 	d := a.distribute()
 	slower := min(1, d.strays+a.unseen(d.more, (1-confidence)/2))
@@ -73,9 +73,7 @@ func (a *Accumulator) distribute() *distribution {
 	return d
 }
 
-// interval returns the interval of the p-quantile of the packets received. So many of these as make the sample as sure as
-// it is, drawn one by one, have a hypergeometric number up to the quantile. If it is less sure than one from ever so many,
-// it is as sure as a smaller one of these.
+// interval returns the interval of the p-quantile of the packets received: of so many as make the sample as sure as it is.
 func (d *distribution) interval(p, confidence float64) estimate.Interval {
 	i := d.QuantileInterval(p, confidence)
 	if tail := (1 - confidence) / 2; d.chance != 1 && i.Confidence < 1 {
@@ -98,12 +96,8 @@ func (d *distribution) interval(p, confidence float64) estimate.Interval {
 // leastOf returns how many of some packets are at least in a sample of n of all, but for a tail of chances. Eight standard
 // deviations below the mean chances are too small to count.
 func leastOf(n, some, all, tail float64) float64 {
-	choose := func(n, k float64) float64 {
-		a, _ := math.Lgamma(n + 1)
-		b, _ := math.Lgamma(k + 1)
-		c, _ := math.Lgamma(n - k + 1)
-		return a - b - c
-	}
+	gamma := func(x float64) float64 { g, _ := math.Lgamma(x + 1); return g }
+	choose := func(n, k float64) float64 { return gamma(n) - gamma(k) - gamma(n-k) }
 	mean := n * some / all
 	k := max(0, n+some-all, math.Floor(mean-8*math.Sqrt(mean*(1-some/all)*(1-n/all))-8))
 	one := math.Exp(choose(some, k) + choose(all-some, n-k) - choose(all, n))
