@@ -14,14 +14,6 @@ import (
 // Compare often, so that a loss or a lost report costs little, and report seldom, after as many intervals as a
 // good answer takes. The zero value panics.
 //
-//	total, err := lda.NewAccumulator(config)
-//	for each interval, in order {
-//		err = total.Add(start, end, up, down)
-//	}
-//	result, err := total.Estimate()
-//	p99, err := total.Quantile(0.99, 0.95)
-//	total.Reset()
-//
 // It measures the time that packets spent on their way within the report, for each packet received in it (see [areas.Areas]).
 // [Result.OfReceived] makes that the mean delay of the packets received, as package hoplag reports it. Without losses that is
 // exact once all packets have arrived, however many cross the ends of intervals. A report waits for them for at most 90
@@ -358,10 +350,8 @@ const unsure = 1.15
 // hardly any were before, or timestamps lie outside their interval by more than its length on average, or packets come before
 // they are sent because the points cut at other times, it wraps [estimate.ErrClocks]. The counts are right all the same.
 //
-// The mean is the time that packets spent on their way within the report, for each that was received in it.
-// Where the report begins and ends, packets are on their way; MeanError allows for the difference to the mean
-// delay of those received. A packet is Outstanding until it arrives, or has been outstanding for half as long
-// again as any recent packet. Then it is Lost; if it arrives after all, it is Extra.
+// MeanError allows for the packets on their way where the report begins and ends. A packet is Outstanding until it arrives,
+// or has been outstanding for half as long again as any recent packet. Then it is Lost; if it arrives after all, it is Extra.
 func (a *Accumulator) Estimate() (Result, error) {
 	of, whole := a.report(), a.complete()
 	r := of.Result
@@ -391,8 +381,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.Mean = whole.time / whole.received
 	r.N, r.spoken = uint64(whole.exact), uint64(whole.received)
 	r.meanDegrees = uint64(math.MaxInt32) // of many spans
-	r.alone, r.deviationDegrees = a.alone, a.degrees
-	r.calm, r.calmDegrees = a.calm.StdDev, a.calmDegrees
+	a.tellAlone(&r, of.length)
 	repeated := copies + float64(r.Repeats)/float64(max(r.Sent, 1))
 	r.copied = min(1, whole.copied()+repeated)
 	// If c of n packets have k copies each, they have p = ck/n on average, and behind l losses
@@ -417,6 +406,23 @@ func (a *Accumulator) Estimate() (Result, error) {
 	}
 	r.owe(whole, repeated)
 	return r, nil
+}
+
+// tellAlone says what those alone tell of all packets received in a report of a length.
+func (a *Accumulator) tellAlone(r *Result, length float64) {
+	r.alone = a.alone
+	for _, x := range a.sample.delays {
+		r.before += max(0, -x) / float64(max(r.alone.N, 1))
+	}
+	r.before = min(1, r.before/length)
+	if r.before <= 0.5 { // or most of the sample came outside of the report
+		r.deviationDegrees = uint64(min(float64(a.degrees)/r.byChance(), math.MaxInt32))
+		r.calmDegrees = uint64(min(float64(a.calmDegrees)/r.byChance(), math.MaxInt32))
+	}
+	if r.calm = a.calm.StdDev; r.before == 0 {
+		// The farthest packet is one of those received: at least that part of what it adds to the sample is theirs.
+		r.calm = math.Sqrt(sq(r.calm) + r.aloneShare()*(sq(r.alone.StdDev)-sq(r.calm)))
+	}
 }
 
 // owe says by how much the mean delay of those received differs: by what the ends owe each other. A share of the packets

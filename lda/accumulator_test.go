@@ -210,35 +210,6 @@ func TestAccumulatorSlowFirst(t *testing.T) {
 	}
 }
 
-// Copies of a few packets spoil no mean without loss, nor the deviation, which is of packets that are alone.
-// Nor do they spoil quantiles, except those so high that all packets above may be copies.
-func TestAccumulatorCopies(t *testing.T) {
-	run := cutTraffic(t, 6, 40, 2000, exponentialDelay(5e6), 0)
-	random := rand.New(rand.NewPCG(6, 2))
-	for i := range 3000 {
-		p, sent := hashing.Packet(1e18+7*random.Uint64N(50)), int64(i)*cutInterval/100
-		d := int64(5e6 * random.ExpFloat64())
-		run.up[sent/cutInterval].Update(p, sent)
-		run.down[(sent+d)/cutInterval].Update(p, sent+d)
-		run.truth.Add(float64(d))
-	}
-	a := accumulate(t, run)
-	r, err := a.Estimate()
-	if want := run.truth.Mean(); err != nil || math.Abs(r.Mean-want) > 2e-3*want || !r.MeanInterval(0.99).Contains(want) {
-		t.Errorf("mean %v in %+v, want %v; %v", r.Mean, r.MeanInterval(0.99), run.truth.Mean(), err)
-	}
-	if d := r.DeviationInterval(0.998); !d.Contains(run.truth.StdDev()) {
-		t.Errorf("deviation %v in %+v, want %v", r.StdDev, d, run.truth.StdDev())
-	}
-	q, err := a.Quantile(0.9, 0.998)
-	if want := 5e6 * math.Log(10); err != nil || !q.Interval.Contains(want) {
-		t.Errorf("p90 %+v, want %v; %v", q, want, err)
-	}
-	if q, err := a.Quantile(0.99, 0.998); err == nil {
-		t.Errorf("p99 %+v, though more packets are copies", q)
-	}
-}
-
 // An interval without length adds to the last one: here it has what was received.
 func TestAccumulatorPartsOfAnInterval(t *testing.T) {
 	run, a := cutTraffic(t, 7, 20, 1000, exponentialDelay(1e8), 0.01), accumulate(t, new(cutRun))
@@ -440,25 +411,6 @@ func TestResetForgets(t *testing.T) {
 		}
 	}
 	t.Error("the report waits for what was forgotten")
-}
-
-// Where packets are on their way for longer than it takes until the next one passes
-// their cell, those that are alone are the fast ones. Sparser banks make up for that.
-func TestAccumulatorSlowQuantiles(t *testing.T) {
-	run := cutTraffic(t, 11, 120, 2000, exponentialDelay(2*cutInterval), 0)
-	var inside covered
-	run.reports(t, 10, settled, func(a *Accumulator, _, _ int64) {
-		for _, p := range []float64{0.5, 0.9} {
-			q, err := a.Quantile(p, 0.99)
-			want := -2 * cutInterval * math.Log(1-p)
-			if inside.add(q.Interval.Contains(want)); err != nil || q.Interval.High > 2*want {
-				t.Errorf("quantile %v of %d delays is %v, %v, want about %v", p, a.Samples().N(), q.Interval, err, want)
-			}
-		}
-	})
-	if inside.of < 10 || inside.hits < inside.of*4/5 {
-		t.Errorf("%d of %d intervals hold the quantile", inside.hits, inside.of)
-	}
 }
 
 // Stamps of a clock other than the cuts' make areas meaningless: whatever the width of sums, the report is

@@ -157,10 +157,16 @@ func (a *Aggregator) touch() {
 
 // each calls f for those of its first cells that may not be empty.
 func (a *Aggregator) each(cells []cell, f func(i int, c *cell)) {
-	for block := range (len(cells) + packedBlock - 1) / packedBlock {
-		for some := a.some(block); some != 0; some &= some - 1 {
-			if i := packedBlock*block + 63 - bits.TrailingZeros64(some); i < len(cells) {
-				f(i, &cells[i])
+	walk(len(cells), a.some, func(i int) { f(i, &cells[i]) })
+}
+
+// walk calls f for the first cells, of those that some tells block by block.
+func walk(cells int, some func(block int) uint64, f func(i int)) {
+	for block := range (cells + packedBlock - 1) / packedBlock {
+		for of := some(block); of != 0; {
+			i := bits.LeadingZeros64(of)
+			if of &^= 1 << 63 >> i; packedBlock*block+i < cells {
+				f(packedBlock*block + i)
 			}
 		}
 	}

@@ -13,9 +13,7 @@ import (
 // synopses are of different intervals.
 var ErrDifferent = errors.New("points see different packets")
 
-// A census is what counts alone tell about packets. Hashes put them into the cells of a bank, so the counts of sent,
-// lost and joining packets are independent Poisson variables from cell to cell, and those that arrive are as many in
-// cells with losses as in others. Copies of a packet break that.
+// A census is what counts alone tell about packets: METHODS.md, section 2.
 type census struct {
 	sent, received float64
 	common         figure // packets that passed both points
@@ -246,10 +244,7 @@ func compareCells(p *pairing, found *settlement) (alone estimate.Cells, slope fl
 	return alone, sum / math.Sqrt(max(squares, math.SmallestNonzeroFloat64))
 }
 
-// seeRepeats looks for copies in groups too small to overfill a cell, by their effects. Cells that lost a
-// packet lost more than one, and hold more of those that arrived, than they should: copies of the lost one.
-// Fuller cells are slower or faster per packet, for a cell is full because of its copies. And full cells
-// scatter more than packets that are alone.
+// seeRepeats looks for copies in groups too small to overfill a cell, by their effects.
 func (r *Result) seeRepeats(c *census, alone *estimate.Cells, slope float64) {
 	r.copied = min(1, c.same.copies())
 	if c.copies(slope) {

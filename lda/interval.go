@@ -10,15 +10,12 @@ import (
 // that is greater. copyReach is that of copies of which others were seen.
 const mostScales, copyReach = 1000, 10
 
-// MeanInterval returns the interval of the mean delay of the packets that arrived. Its half width is the bound
-// of eq. (1), as in [estimate.HoeffdingInterval], for the packets that were not seen. It is widened by
-// Student's distribution, since the deviation is estimated, and upwards by what the sample may have missed: as
-// many packets as chance allows, each as slow as any in the sample or, if that has less than three fifths of all,
-// as the interval lasts, up to 1,000 times the mean or the deviation. Packets that cross the interval's ends
-// widen it both ways, and so do copies. Hashes spread packets over cells whatever their delay, so it does no harm
-// if delays depend on one another in time, or if losses come in bursts or with the longest delays. From an
-// [Accumulator] it also allows for packets that cross the report's ends, and losses leave its upper end far above
-// until 45 intervals have shown how long the slowest packets take. An offset between the clocks shifts it.
+// MeanInterval returns the interval of the mean delay of the packets that arrived: of one interval, the bound of eq. (1)
+// for those that were not seen, as in [estimate.HoeffdingInterval], and what they, copies and packets that cross its
+// ends may add. Hashes spread packets over cells whatever their delay, so it does no harm if delays depend on one
+// another in time, or if losses come in bursts or with the longest delays. From an [Accumulator] it allows for packets
+// that cross the report's ends, and losses leave its upper end far above until 45 intervals have shown how long the
+// slowest packets take. An offset between the clocks shifts it.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	i := r.studentInterval(confidence)
 	if math.IsInf(i.High, 1) {
@@ -56,10 +53,8 @@ func (r *Result) tailReach() float64 {
 	return min(mostScales*r.scale(), max(r.length, r.scale()))
 }
 
-// straysReach returns by how much longer strays may take than the mean. Those that cross an interval's ends are, by
-// Little's law, the share of it that their delay takes. If they have begun to take longer only lately, they arrive
-// that long after its beginning. Packets that came twice take as long as the slowest of them that is known, and none
-// is given less than any packet may take. Copies in an overfull cell have no such limit.
+// straysReach returns by how much longer strays may take than the mean: METHODS.md, section 2, under joiners. Copies in
+// an overfull cell have no such limit.
 func (r *Result) straysReach() float64 {
 	if r.unknown > 0 || r.length == 0 {
 		return r.tailReach()
@@ -130,13 +125,10 @@ func (r *Result) unseen(confidence float64) float64 {
 	return min(k/float64(r.spoken), 1-share)
 }
 
-// DeviationInterval returns the chi-square interval of the deviation of the delays of the packets that arrived
-// (see [estimate.Cells.EffectiveDegrees]). It uses half the probability of a miss, and keeps the other half as
-// a margin because its degrees of freedom are estimated, too. Upwards it allows for packets that were not seen,
-// as [Result.MeanInterval] does, for copies, of which at most the sum of their delays is known, and for slow
-// packets that were not alone. Downwards it allows for the deviation of packets that were alone, and for copies
-// that all take the mean. It does not hold where identical packets travel in groups of two or three that are too few
-// to show: such cells scatter as those of slower packets do.
+// DeviationInterval returns the chi-square interval of the deviation of the delays of the packets that arrived, at half
+// the probability of a miss, for degrees of freedom are estimated, too. It allows for packets that were not seen and for
+// copies, but does not hold where identical packets travel in groups of two or three that are too few to show: such
+// cells scatter as those of slower packets do.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	i := estimate.DeviationInterval(r.StdDev, r.deviationDegrees, 1-(1-confidence)/2)
 	if !(confidence > 0 && confidence < 1) || i.Confidence == 1 {
@@ -166,9 +158,19 @@ func (r *Result) missing(confidence float64) float64 {
 	if more := max(0, slower); r.Extra > 0 {
 		return more*max(most, more*float64(r.spoken)) + r.copied*sq(most)
 	}
-	chance := estimate.NormalQuantile(confidence) * r.alone.StdDev / math.Sqrt(n)
-	rare := -math.Log(1-confidence) / n // none of n packets is of a share as rare as that
+	chance := estimate.NormalQuantile(confidence) * r.alone.StdDev * math.Sqrt(r.byChance()/n)
+	rare := min(-math.Log(1-confidence)/n, 1-r.aloneShare()) // none of n packets is of a share as rare as that
 	return min(max(0, slower+chance)*most, max(0, slower-chance)*most+rare*sq(r.greatest-r.alone.Mean)) + r.copied*sq(most)
+}
+
+// aloneShare returns which share of the packets received was alone and is in the sample.
+func (r *Result) aloneShare() float64 { return min(1, float64(r.alone.N)/float64(max(r.Received, 1))) }
+
+// byChance returns which part of the variance of a sample drawn one by one from ever so many packets is left where some
+// of those received were alone, and how much packets add that came outside of the report: METHODS.md, section 2.
+func (r *Result) byChance() float64 {
+	s := r.aloneShare()
+	return min(1, 1-s-math.Log(s)) + 2*s*r.before
 }
 
 // Loss returns the share of the packets that were lost, hidden ones too, and 0 if none was sent.

@@ -3,7 +3,6 @@ package lda
 import (
 	"iter"
 	"math"
-	"math/bits"
 )
 
 // A pairing is what two points of one Config hold in the same cells. All copies of a packet fall into one cell, which
@@ -79,22 +78,14 @@ func usualCounts(cells []cell, sum, greatest uint64) (u counts) {
 
 // each calls f for the cells that may not be empty, bank by bank.
 func (p *pairing) each(f func(bank, i int)) {
-	config, bank := &p.up.config, 0
-	end, cells := config.first(1), config.cells()
-	for block := range (cells + packedBlock - 1) / packedBlock {
-		for some := p.up.some(block) | p.down.some(block); some != 0; {
-			i := packedBlock*block + bits.LeadingZeros64(some)
-			some &^= 1 << 63 >> (uint(i) % packedBlock)
-			if i >= cells {
-				break
-			}
-			for i >= end {
-				bank++
-				end = config.first(bank + 1)
-			}
-			f(bank, i)
+	config, bank, end := &p.up.config, 0, p.up.config.first(1)
+	some := func(block int) uint64 { return p.up.some(block) | p.down.some(block) }
+	walk(config.cells(), some, func(i int) {
+		for ; i >= end; end = config.first(bank + 1) {
+			bank++
 		}
-	}
+		f(bank, i)
+	})
 }
 
 // overfull reports whether a cell of a bank is overfull at either point.
@@ -119,6 +110,3 @@ func (p *pairing) of(from, to int) iter.Seq2[uint64, uint64] {
 		}
 	}
 }
-
-// all is of all banks.
-func (p *pairing) all() iter.Seq2[uint64, uint64] { return p.of(0, p.up.config.banks()) }

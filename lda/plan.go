@@ -116,13 +116,7 @@ type expectation struct {
 
 // Expect returns how many packets of an interval are in usable cells on average, if the share loss of them is
 // lost at random, and how many are alone in their cell, so that they give quantiles. It is exact for random
-// hashes: a packet that arrives is in the sample if no lost packet is in its cell, so a bank of m rows that
-// samples p of the packets adds
-//
-//	E[S] = pR·(1 − p/m)^L
-//
-// which eq. (2) bounds from below, and which is greatest at p = m/L. The standard error of the mean is then
-// about σ·√((1 − S/R)/S).
+// hashes, where eq. (2) is a lower bound.
 func (c *Config) Expect(packets, loss float64) (sample, alone float64) {
 	e := c.expect(packets, loss)
 	return e.sample, e.alone

@@ -21,6 +21,7 @@ type distribution struct {
 	estimate.Empirical
 	strays float64 // the greatest share of packets that the sample may lack whatever their delay
 	more   float64 // by how much the mean of all may be above that of the sample
+	chance float64 // what Result.byChance says
 }
 
 // Samples returns the delays, in nanoseconds, of packets of the report that were alone in their cell at both
@@ -31,13 +32,13 @@ func (a *Accumulator) Samples() estimate.Empirical { return a.distribute().Empir
 
 // Quantile returns the p-quantile of the delays of packets received, with the interval that holds it with the
 // given confidence. If the samples are too few to bound it, the error wraps [estimate.ErrNoSamples]: a p99 takes
-// 368 samples at 95 % confidence. Where cells look as if packets had copies, these may all be faster or slower
-// than the samples: the interval allows for them, and high quantiles are not bounded.
+// 368 samples at 95 % confidence, and fewer where these are most of the packets. Where cells look as if packets had
+// copies, these may all be faster or slower than the samples: the interval allows for them, and high quantiles are not bounded.
 func (a *Accumulator) Quantile(p, confidence float64) (Quantile, error) {
 	d := a.distribute()
 	slower := min(1, d.strays+a.unseen(d.more, (1-confidence)/2))
-	q := Quantile{P: p, Interval: d.QuantileInterval(p/(1-slower), confidence)}    // if all strays are slower,
-	q.Interval.Low = d.QuantileInterval((p-d.strays)/(1-d.strays), confidence).Low // or faster
+	q := Quantile{P: p, Interval: d.interval(p/(1-slower), confidence)}    // if all strays are slower,
+	q.Interval.Low = d.interval((p-d.strays)/(1-d.strays), confidence).Low // or faster
 	if !q.Interval.Bounded() {
 		const few = "lda: %w: %d delays do not bound quantile %v with confidence %v"
 		return Quantile{P: p}, fmt.Errorf(few, estimate.ErrNoSamples, d.N(), p, confidence)
@@ -56,6 +57,7 @@ func (a *Accumulator) distribute() *distribution {
 	}
 	d = &distribution{Empirical: estimate.NewEmpirical(slices.Clone(a.sample.delays)), strays: whole.copied()}
 	r, err := a.Estimate()
+	d.chance = r.byChance()
 	if a.distribution = d; err != nil {
 		return d
 	}
@@ -69,6 +71,41 @@ func (a *Accumulator) distribute() *distribution {
 	}
 	d.strays = r.copied
 	return d
+}
+
+// interval returns the interval of the p-quantile of the packets received: of so many as make the sample as sure as it is.
+func (d *distribution) interval(p, confidence float64) estimate.Interval {
+	i := d.QuantileInterval(p, confidence)
+	if tail := (1 - confidence) / 2; d.chance != 1 && i.Confidence < 1 {
+		n, all := float64(d.N()), 1e6*float64(d.N())
+		if d.chance < 1 {
+			all = min(all, math.Ceil(n/(1-d.chance)))
+		}
+		n = math.Ceil(n / max(1, d.chance))
+		i.Low, i.High = math.Inf(-1), math.Inf(1)
+		if low := leastOf(n, math.Floor(p*all), all, tail); low > 0 {
+			i.Low, _ = d.Quantile((low - 0.5) / n)
+		}
+		if high := leastOf(n, all-math.Ceil(p*all)+1, all, tail); high > 0 {
+			i.High, _ = d.Quantile((n - high + 0.5) / n)
+		}
+	}
+	return i
+}
+
+// leastOf returns how many of some packets are at least in a sample of n of all, but for a tail of chances. Eight standard
+// deviations below the mean chances are too small to count.
+func leastOf(n, some, all, tail float64) float64 {
+	gamma := func(x float64) float64 { g, _ := math.Lgamma(x + 1); return g }
+	choose := func(n, k float64) float64 { return gamma(n) - gamma(k) - gamma(n-k) }
+	mean := n * some / all
+	k := max(0, n+some-all, math.Floor(mean-8*math.Sqrt(mean*(1-some/all)*(1-n/all))-8))
+	one := math.Exp(choose(some, k) + choose(all-some, n-k) - choose(all, n))
+	for most := one; most <= tail && k < min(n, some); most += one {
+		one *= (some - k) * (n - k) / ((k + 1) * (all - some - n + k + 1))
+		k++
+	}
+	return k
 }
 
 // unseen returns the greatest share of packets that chance, but for a tail, may have kept out of the sample

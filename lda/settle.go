@@ -39,7 +39,7 @@ func (s *settlement) relative(packets, wrapped uint64) float64 {
 // search again.
 func settle(all *pairing) (s settlement, err error) {
 	least, first := uint64(math.MaxUint64), uint64(0)
-	for n, sum := range all.all() {
+	for n, sum := range all.of(0, maxBanks) {
 		if n < least {
 			least, first = n, sum
 		}
@@ -58,7 +58,7 @@ func settle(all *pairing) (s settlement, err error) {
 			return s, err
 		}
 	}
-	for n, sum := range all.all() {
+	for n, sum := range all.of(0, maxBanks) {
 		x := s.relative(n, sum)
 		s.cells.Add(x, n)
 		s.packets += n
@@ -97,7 +97,7 @@ type line struct {
 // line takes the cells by rising count, to powers of two.
 func (s *settlement) line(all *pairing) (l line) {
 	for size := range 33 {
-		for n, sum := range all.all() {
+		for n, sum := range all.of(0, maxBanks) {
 			if bits.Len64(n) != size {
 				continue
 			}

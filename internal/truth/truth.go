@@ -24,36 +24,44 @@ func (w Window) PerPacket() float64 { return w.Way / float64(w.Received) }
 // MeanDelay returns the mean delay of the packets received.
 func (w Window) MeanDelay() float64 { return w.Delays / float64(w.Received) }
 
+// add adds what happened to a packet after one time and up to another.
+func (w *Window) add(p Packet, from, to int64) {
+	if from <= p.Sent && p.Sent < to {
+		w.Sent++
+		if p.Lost {
+			w.Lost++
+		}
+	}
+	if !p.Lost {
+		begins, ends := max(p.Sent, from), min(p.Received, to)
+		if begins < ends {
+			w.Way += float64(ends - begins)
+		}
+		if from <= p.Received && p.Received < to {
+			w.Received++
+			w.Delays += float64(p.Received - p.Sent)
+		}
+	}
+}
+
 // Between returns what happened to packets after one time and up to another, by a key: their cell, their flow
 // or anything else that distinguishes them.
 func Between[K comparable](packets []Packet, from, to int64, key func(Packet) K) map[K]Window {
 	windows := map[K]Window{}
 	for _, p := range packets {
 		w := windows[key(p)]
-		if from <= p.Sent && p.Sent < to {
-			w.Sent++
-			if p.Lost {
-				w.Lost++
-			}
-		}
-		if !p.Lost {
-			begins, ends := max(p.Sent, from), min(p.Received, to)
-			if begins < ends {
-				w.Way += float64(ends - begins)
-			}
-			if from <= p.Received && p.Received < to {
-				w.Received++
-				w.Delays += float64(p.Received - p.Sent)
-			}
-		}
+		w.add(p, from, to)
 		windows[key(p)] = w
 	}
 	return windows
 }
 
 // Of returns what happened to all packets.
-func Of(packets []Packet, from, to int64) Window {
-	return Between(packets, from, to, func(Packet) bool { return true })[true]
+func Of(packets []Packet, from, to int64) (w Window) {
+	for _, p := range packets {
+		w.add(p, from, to)
+	}
+	return w
 }
 
 // ByFlow is a key for Between.
