@@ -145,10 +145,23 @@ func (c *Config) digestMask() uint64 {
 	return (1<<c.DigestBits - 1) << 32
 }
 
-// same returns an error if another Config differs from this one.
+// same returns an error that says in what another Config differs from this one.
 func (c *Config) same(other *Config) error {
 	if *c == *other {
 		return nil
 	}
-	return fmt.Errorf("lda: %w: %+v there, %+v here", estimate.ErrMismatch, *other, *c)
+	field, there, here := "Identity", any(other.Identity), any(c.Identity)
+	for i, b := range c.Banks {
+		if o := other.Banks[i]; o.Rows != b.Rows {
+			field, there, here = fmt.Sprintf("Banks[%d].Rows", i), o.Rows, b.Rows
+		} else if o.Shift != b.Shift {
+			field, there, here = fmt.Sprintf("Banks[%d].Shift", i), o.Shift, b.Shift
+		}
+	}
+	if other.SumBits != c.SumBits {
+		field, there, here = "SumBits", other.SumBits, c.SumBits
+	} else if other.DigestBits != c.DigestBits {
+		field, there, here = "DigestBits", other.DigestBits, c.DigestBits
+	}
+	return fmt.Errorf("lda: %w: %s is %v there, %v here", estimate.ErrMismatch, field, there, here)
 }

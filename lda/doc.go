@@ -2,6 +2,11 @@
 // mean, deviation and quantiles, and how many packets were lost. Each point keeps a few kilobytes and adds each
 // packet to one cell; nothing is added to packets.
 //
+//	up, err := lda.New(lda.DefaultConfig) // upstream, and the same downstream
+//	up.Update(hashing.Digest(seed, packet), time.Now().UnixNano())
+//	result, err := lda.Estimate(up, down) // where both are, after an interval
+//	fmt.Println(result.Mean, result.MeanInterval(0.98), result.Lost)
+//
 // Start with:
 //
 //	New, Update, UpdateBatch, Merge, Reset   one point, one interval
@@ -10,6 +15,9 @@
 //	Accumulator                              two points, many intervals, cut by clocks; quantiles
 //	Plan                                     which Config, and what to expect of it
 //
+// Package control sends intervals between points. [AppendClockSamples] serves to find the offset between
+// clocks.
+//
 // # The machine
 //
 // Both points keep the same array of cells: sums of timestamps, counts of packets, and digests, which are sums
@@ -17,6 +25,13 @@
 // to the other. If count and digest show that a cell lost no packet, the difference of its two sums is the sum
 // of its packets' delays. A loss spoils one cell, so the more packets are lost, the fewer should be sampled: a
 // bank is an array of cells with its own sampling rate, and several banks are ready for several rates of loss.
+//
+// # What is right, and what is refused
+//
+// The hash puts packets into cells whatever their delay, so the usable cells are a fair sample. The interval of
+// the mean shrinks with the share of packets seen, and without losses the mean is exact. If nothing tells how
+// often sums wrapped, the error is [ErrContradiction]. If there are too few samples, or too few to bound a
+// quantile, it is [estimate.ErrNoSamples].
 //
 // # What spoils it
 //
@@ -31,6 +46,8 @@
 //   - Identical packets share a cell. Where they overfill it, Result.Repeats counts them. Smaller groups show
 //     by their effect, and widen the intervals. Groups that are too few to show may move the mean by more than
 //     its interval.
+//   - Packets that join on the way hide losses: [Result.Loss] estimates how many.
+//   - If something changes all packets on the way, the error is [ErrDifferent].
 //
 // LDA cannot tell the delay of one packet or flow, nor the longest delay. Lost packets have no delay.
 //

@@ -117,7 +117,7 @@ var sizes = map[string][2]int{
 	"estimate/areas": {3355, 984},
 	"estimate/joint": {1443, 944},
 	"estimate/clock": {1103, 900},
-	"lda":            {2630, 3133},
+	"lda":            {2660, 3133},
 	"lda/control":    {450, 757},
 	"lda/flows":      {444, 213},
 	"lda/lost":       {542, 408},
