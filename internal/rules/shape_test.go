@@ -123,7 +123,7 @@ var sizes = map[string][2]int{
 	"lda/lost":       {549, 408},
 	"lda/mplane":     {1607, 1201},
 	"lda/kernel":     {2361, 1945},
-	"lds":            {2799, 3665},
+	"lds":            {2799, 3662},
 	"colate":         {4131, 3608},
 	"rli":            {2848, 2803},
 	"hashing":        {1556, 2275},
