@@ -191,7 +191,6 @@ func (a *Accumulator) take(into []total, to int) {
 	}
 }
 
-// complete adds up the whole report.
 func (a *Accumulator) complete() {
 	if made(a != nil && a.areas != nil, "Accumulator"); a.current {
 		return

@@ -124,10 +124,9 @@ func TestLatePacketIsTakenBack(t *testing.T) {
 	}
 }
 
-// Packets that are lost among slow ones are known to be only long after, when what was sent then has been added
-// up. They still count, and a span that lost some does not pass for exact. Where hardly any slow packet comes
-// before its cell loses another one, all slow ones pass for lost. That some came shows, and widens intervals;
-// the control, without that, misses.
+// Packets that are lost among slow ones are known to be only long after, when what was sent then has been added up. They still
+// count, and a span that lost some does not pass for exact. Where hardly any slow packet comes before its cell loses another one,
+// all slow ones pass for lost. That some came shows, and widens intervals; the control, without that, misses.
 func TestLossesThatShowLater(t *testing.T) {
 	skipShort(t)
 	c := DefaultConfig

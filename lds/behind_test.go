@@ -12,9 +12,8 @@ import (
 	"github.com/hoplag/hoplag/internal/truth"
 )
 
-// Where the clock of the point downstream is behind, packets come before they are sent. What is lost then
-// looks like what is still to be sent: 50 of 600 intervals missed, and those of Decode one in four. With
-// clocks that agree the same packets are answered.
+// Where the clock of the point downstream is behind, packets come before they are sent. What is lost then looks like what is still
+// to be sent: 50 of 600 intervals missed, and those of Decode one in four. With clocks that agree the same packets are answered.
 func TestClockBehindIsRefused(t *testing.T) {
 	const intervals, length = 30, int64(1e9)
 	for _, behind := range []int64{0, 2e8, 1e9} {
@@ -32,9 +31,8 @@ func TestClockBehindIsRefused(t *testing.T) {
 	}
 }
 
-// Flows that send a packet just before each cut always have one on its way, in cells of their own. Some of
-// their digests are equal by chance, and nothing is lost. When such packets were taken for lost, means were
-// minus 90 ms, or clocks seemed not to agree.
+// Flows that send a packet just before each cut always have one on its way, in cells of their own. Some of their digests are equal
+// by chance, and nothing is lost. When such packets were taken for lost, means were minus 90 ms, or clocks seemed not to agree.
 func TestDigestsAlikeByChance(t *testing.T) {
 	const intervals, length, flows = 250, int64(1e8), 50
 	c := DefaultConfig
@@ -105,8 +103,7 @@ func watch(
 	return a, flows
 }
 
-// Cells of busy flows always have packets on their way, behind which copies hide: cells say far too little,
-// and are not believed.
+// Cells of busy flows always have packets on their way, behind which copies hide: cells say far too little, and are not believed.
 func TestHiddenCopies(t *testing.T) {
 	random, off := rand.New(rand.NewPCG(8, 2)), 0
 	a, flows := watch(t, DefaultConfig, random, 1e5, 60, 0, func(int64) (took, again int64, lost bool) {
@@ -336,8 +333,7 @@ func TestStallOverAnEnd(t *testing.T) {
 	}
 }
 
-// A far clock that is 100 ms behind and gains 100 millionths leaves every flow's delay as it is, once the far
-// sketch is corrected.
+// A far clock that is 100 ms behind and gains 100 millionths leaves every flow's delay as it is, once the far sketch is corrected.
 func TestCorrect(t *testing.T) {
 	const start = 1_790_000_000_000_000_000
 	c := shapes()["plain"]

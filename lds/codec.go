@@ -46,10 +46,8 @@ func (s *Sketch) AppendBinary(b []byte) ([]byte, error) {
 	return wire.Seal(b, start), nil
 }
 
-// encodedBytes returns the size of a sketch's encoding.
 func (c *Config) encodedBytes() int { return 57 + 8*c.Rows + c.Rows*c.Columns*c.cellBytes() }
 
-// appendTo appends a cell: its sum, count and digest.
 func (c *cell) appendTo(b []byte, sumBits, digestBits uint8) []byte {
 	b = wire.AppendBits(b, c.sum, sumBits)
 	b = wire.AppendUint(b, uint64(c.count()), countBytes)
@@ -116,7 +114,6 @@ func (i *stamp) join(j stamp) {
 	}
 }
 
-// match returns an error if two points' intervals differ.
 func (i stamp) match(j stamp) error {
 	if i.number != 0 && j.number != 0 && i.number != j.number {
 		return fmt.Errorf("lds: %w: intervals %d and %d", estimate.ErrMismatch, i.number, j.number)

@@ -84,7 +84,6 @@ func (c *Config) Validate() error {
 		within("GreatestDelay", c.GreatestDelay, 0, math.MaxInt64))
 }
 
-// within returns an error if a field is not from low to high.
 func within[number int | int64 | uint8 | float64](field string, got, low, high number) error {
 	if got >= low && got <= high {
 		return nil
@@ -99,7 +98,6 @@ func made(ok bool, what string) {
 	}
 }
 
-// cellBytes returns the size of a cell on the wire: 13 for DefaultConfig.
 func (c *Config) cellBytes() int {
 	return wire.BytesOf(c.SumBits) + countBytes + wire.BytesOf(c.DigestBits)
 }

@@ -85,10 +85,8 @@ type view struct {
 	cells  []content // as nearby lists them
 }
 
-// own returns the flow's cells in row r.
 func (v *view) own(r int) []content { return v.cells[len(v.cells)/v.config.Rows*r:][:v.config.Spread] }
 
-// near returns the cells next to them.
 func (v *view) near(r int) []content {
 	each := len(v.cells) / v.config.Rows
 	return v.cells[each*r+v.config.Spread : each*(r+1)]
@@ -224,7 +222,6 @@ func (b *balance) late(part, unseen, times float64) float64 {
 // fewPackets are so few that sums of times within hours do not wrap.
 const fewPackets = 1000
 
-// at returns what is known about a cell.
 func (p *pairs) at(i int) content {
 	x, differ := p.rest(i)
 	if x.variance > 0 {
@@ -266,7 +263,6 @@ func fits(n uint64, bits uint8, reach float64) bool {
 	return float64(n)*2*reach < math.Ldexp(1, int(bits))
 }
 
-// fits is fits for a cell of n packets of a sketch.
 func (c *Config) fits(n uint64) bool {
 	return fits(n, c.SumBits, float64(cmp.Or(c.GreatestDelay, reach)))
 }

@@ -49,7 +49,6 @@ type decoding struct {
 	late func(f hashing.Flow, packets float64) float64
 }
 
-// solve decodes the packets that are not known, and then the means.
 func (d *decoding) solve(ctx context.Context, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
 	list, err := d.cellsOf(flows)
 	if err != nil {

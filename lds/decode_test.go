@@ -13,8 +13,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// interval is traffic of the paper's kind, a twentieth of it: flow sizes are Pareto, and each flow's delays
-// have two modes.
+// interval is traffic of the paper's kind, a twentieth of it: flow sizes are Pareto, and each flow's delays have two modes.
 type interval struct {
 	flows   []hashing.Flow
 	packets []float64

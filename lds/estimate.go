@@ -150,7 +150,6 @@ func (s *Sketch) Packets(f hashing.Flow) uint64 {
 	return uint64(math.Ceil(least))
 }
 
-// rowPackets returns how many packets flow f's cells hold in row r.
 func (s *Sketch) rowPackets(r int, f hashing.Flow) (n uint64) {
 	for offset := range s.config.Spread {
 		n += uint64(s.cells[s.config.at(r, f, offset)].count())

@@ -141,8 +141,7 @@ func TestSumsThatMayHaveWrappedAreRefused(t *testing.T) {
 }
 
 func TestLossIsNamed(t *testing.T) {
-	// A flow alone, spread over five cells, loses a packet: that spoils one of five in each row, and the rest
-	// are exact.
+	// A flow alone, spread over five cells, loses a packet: that spoils one of five in each row, and the rest are exact.
 	c := shapes()["spread"]
 	stream := alone(1000, func(int) int64 { return 777 })
 	stream[500].lost = true
@@ -160,8 +159,7 @@ func TestLossIsNamed(t *testing.T) {
 }
 
 func TestReorderingAcrossTheIntervalIsNamed(t *testing.T) {
-	// The last packet is late for this interval downstream, and one of the interval before comes in its place:
-	// the counts agree.
+	// The last packet is late for this interval downstream, and one of the interval before comes in its place: the counts agree.
 	c := shapes()["spread"]
 	stream := alone(1000, func(int) int64 { return 777 })
 	up, _ := fill(t, c, stream[1:])

@@ -25,7 +25,6 @@ type candidate struct {
 // of how many packets they are.
 type typical struct{ middle, away, packets float64 }
 
-// others look for candidates.
 type others struct {
 	*view
 	row     int                       // of the cell that was read
@@ -91,7 +90,6 @@ func (o *others) alone(own *content) bool {
 	return cells > 0 && chance*flows <= most
 }
 
-// look reads what the flow's cells and those next to them hold.
 func (o *others) look(n, mean float64) {
 	c := o.config
 	var list [2 * nearCells * MaxRows]took
@@ -144,7 +142,6 @@ func typicalOf(cells []took, first, last int, apart float64) typical {
 	return typical{means[n/2], cmp.Or((means[n*5/6]-means[n/6])/2, apart), cells[(first+last)/2].packets}
 }
 
-// classOf returns the class of a number of packets.
 func classOf(packets float64) int { return bits.Len32(uint32(packets + 0.5)) }
 
 // likely returns how likely others are to bring n packets to a cell of row r, if n is uncertain by a variance.

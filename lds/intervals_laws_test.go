@@ -111,9 +111,8 @@ func at(share float64, x []float64) float64 {
 	return x[int(share*float64(len(x)))]
 }
 
-// MeanInterval holds under laws that it was not made for, in every class of sizes, also where large flows are
-// slow; is no wider than ten times what would do; and no wider than a few errors where rows tell how much is
-// the flow's own.
+// MeanInterval holds under laws that it was not made for, in every class of sizes, also where large flows are slow; is no wider
+// than ten times what would do; and no wider than a few errors where rows tell how much is the flow's own.
 func TestMeanIntervalOfOtherLaws(t *testing.T) {
 	skipShort(t)
 	roomy, crowded, two, sampled, spread := lossless, lossless, lossless, DefaultConfig, lossless
@@ -176,9 +175,8 @@ func (w *width) judge(t *testing.T, name string, large bool) {
 	}
 }
 
-// What Estimate says of itself allows no narrower intervals for flows of 100 to 999 packets where two rows
-// sample: were 95 % to hold of the flows of each size in each fifth of these answers, by how sure they say to
-// be, the median would be wider.
+// What Estimate says of itself allows no narrower intervals for flows of 100 to 999 packets where two rows sample: were 95 % to
+// hold of the flows of each size in each fifth of these answers, by how sure they say to be, the median would be wider.
 func TestNoOtherWidthsAreNarrower(t *testing.T) {
 	c := DefaultConfig
 	c.Columns = 1200

@@ -198,9 +198,8 @@ func TestFewFlowsHaveIntervals(t *testing.T) {
 	}
 }
 
-// A queue that drops its tail loses packets while others wait long. That biases flows by at most 5 %, because
-// cells that lost some are compared with others of the same time. The control, spans that lost none, makes
-// delays too short.
+// A queue that drops its tail loses packets while others wait long. That biases flows by at most 5 %, because cells that lost some
+// are compared with others of the same time. The control, spans that lost none, makes delays too short.
 func TestFullQueueIsNoBias(t *testing.T) {
 	skipShort(t)
 	const flows, rate, second, room = 3000, 50_000.0, 1e9, 20e6

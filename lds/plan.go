@@ -115,7 +115,6 @@ func (d *Demand) smallest(table, sketch bool) (Forecast, error) {
 	return f, nil
 }
 
-// in returns the best choice of a kind in the given memory, if there is one.
 func (d *Demand) in(memory int, table, sketch bool) (f Forecast, ok bool) {
 	var all [someSizes]chances
 	for i, n := range d.sizes(d.Large) {

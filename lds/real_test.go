@@ -70,9 +70,8 @@ func replay(t *testing.T, set string) (up, down *lds.Sketch, flows map[hashing.F
 	}
 }
 
-// TestRealCaptures: real packets through real queues, with losses, reordering and identical packets. The bar
-// is the project's own: the median error of flows of 100 packets or more is at most 5 %. The mean of all
-// packets, the control, is farther off.
+// TestRealCaptures: real packets through real queues, with losses, reordering and identical packets. The bar is the project's own:
+// the median error of flows of 100 packets or more is at most 5 %. The mean of all packets, the control, is farther off.
 func TestRealCaptures(t *testing.T) {
 	for _, set := range []string{"tbf400m_512k", "htb2_reorder"} {
 		up, down, flows, average := replay(t, set)

@@ -18,10 +18,9 @@ func of(f hashing.Flow, packets int, delay int64, lost int) []passed {
 	return stream
 }
 
-// TestKeyAimsAtCells: whoever holds the key that flows are hashed with finds, by some 17,500 trials a row,
-// flows that share a cell with another in every row. Their packets are in its mean, for which the interval
-// allows; and if half of them are lost, so are the cells that see every packet. Flows that anyone may name are
-// in none of its cells.
+// TestKeyAimsAtCells: whoever holds the key that flows are hashed with finds, by some 17,500 trials a row, flows that share a cell
+// with another in every row. Their packets are in its mean, for which the interval allows; and if half of them are lost, so are
+// the cells that see every packet. Flows that anyone may name are in none of its cells.
 func TestKeyAimsAtCells(t *testing.T) {
 	const packets, usual, slow = 100, 50_000, 1_000_000
 	key, c := hashing.SipHashFromKey([16]byte{7, 1}), DefaultConfig

@@ -37,7 +37,6 @@ func (c *cell) since(origin uint64, bits uint8) float64 {
 	return float64(estimate.SignExtend(c.sum-origin*uint64(c.count()), int(bits)))
 }
 
-// tally returns what a packet adds to a cell's tally.
 func tally(p hashing.Packet) uint64 { return uint64(p)<<32 | 1 }
 
 // A Sketch is one point's synopsis of an interval. Make one with New; it never grows. It is not safe for
@@ -64,7 +63,6 @@ func New(c Config) (*Sketch, error) {
 	return newSketch(c), nil
 }
 
-// newSketch makes a sketch of a validated Config.
 func newSketch(c Config) *Sketch {
 	const few = 1.0 / 8 // of the packets, so that a branch is seldom taken
 	s, rates := &Sketch{cells: make([]cell, c.Rows*c.Columns), config: c}, &c.Rates
@@ -107,7 +105,6 @@ func (s *Sketch) Update(f hashing.Flow, p hashing.Packet, t int64) {
 	s.updateGeneral(f, p, sum, tally)
 }
 
-// updateFour is Update for four rows.
 func (s *Sketch) updateFour(f hashing.Flow, p hashing.Packet, sum, tally uint64) {
 	chosen, offsets := sampling(p), uint64(0)
 	if s.config.Spread > 1 {

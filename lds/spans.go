@@ -107,7 +107,6 @@ func (t *total) owes(rate float64) (less, more float64) {
 // between cells, beyond what chance does to single packets.
 type borrowing struct{ longer, variance, single, apart float64 }
 
-// chance returns the variance of the mean of a number of a cell's packets.
 func (b *borrowing) chance(packets float64) float64 { return min(b.single/packets, b.apart) }
 
 // borrow compares the lossy spans of all cells with their exact ones. Without evidence it takes them to be
@@ -153,7 +152,6 @@ func (t *total) like() float64 {
 	return (x.beyond-x.usual)/x.packets + y.usual/y.packets
 }
 
-// content returns what is known about a cell.
 func (t *total) content(b *borrowing) content {
 	x, y, u, received := t.exact, t.lossy, float64(t.unknown), float64(t.received)
 	if x.packets > 0 && y.packets > 0 && y.variance > 0 {

@@ -36,7 +36,6 @@ func (c *TableConfig) Validate() error {
 		within("DigestBits", c.DigestBits, 0, 32))
 }
 
-// flowBytes returns the size of a flow on the wire: 55 for DefaultTableConfig.
 func (c *TableConfig) flowBytes() int {
 	return 8 + 2*4 + flowCells*(wire.BytesOf(c.SumBits)+countBytes+wire.BytesOf(c.DigestBits))
 }
@@ -157,7 +156,6 @@ func (t *Table) bucket(f hashing.Flow) int {
 	return int(b)
 }
 
-// room returns the room of flow f, or nil.
 func (t *Table) room(f hashing.Flow) *room {
 	first := t.bucket(f) * bucketFlows
 	for i, key := range t.keys[first : first+bucketFlows] {

@@ -13,8 +13,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// tableTraffic has flows of n·2^-k packets each, in random order, with exponential delays of a mean that is
-// the flow's own.
+// tableTraffic has flows of n·2^-k packets each, in random order, with exponential delays of a mean that is the flow's own.
 func tableTraffic(seed uint64, flows, largest int, loss float64) (all []passed, means map[hashing.Flow]float64) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	means = map[hashing.Flow]float64{}
@@ -52,8 +51,7 @@ func observeTable(t testing.TB, c TableConfig, all []passed, offset int64) (up, 
 
 func newTable(_ testing.TB, c TableConfig) *Table { return must(NewTable(c)) }
 
-// While there is room every flow is held from its first packet on, and its mean is exact, however far apart the
-// clocks are.
+// While there is room every flow is held from its first packet on, and its mean is exact, however far apart the clocks are.
 func TestTableIsExactWithRoom(t *testing.T) {
 	all, means := tableTraffic(1, 300, 512, 0)
 	for _, offset := range []int64{0, -3.6e12, 3e15} {
@@ -70,8 +68,7 @@ func TestTableIsExactWithRoom(t *testing.T) {
 	}
 }
 
-// A full table holds the flows whose lowest number is lowest in their bucket, by a literal search, in whatever
-// order packets come.
+// A full table holds the flows whose lowest number is lowest in their bucket, by a literal search, in whatever order packets come.
 func TestTableHoldsTheLowest(t *testing.T) {
 	c := TableConfig{Flows: 64, SumBits: 56, DigestBits: 16}
 	all, _ := tableTraffic(2, 400, 512, 0)
@@ -226,11 +223,10 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
-// With sixty times as many flows as room, a table that keeps the large ones of the interval before holds 99 %
-// of those of 1,000 packets and more from the fourth interval on. In the first none can. Points that must admit
-// the same flows, whatever is lost and in any order, and remember no others, go by the packet at hand, and any
-// is as good as another. So each lets its flow in with the same probability, so low that the flows let in fit:
-// at most 92 % of the large ones. Buckets of eight flows cost the rest.
+// With sixty times as many flows as room, a table that keeps the large ones of the interval before holds 99 % of those of 1,000
+// packets and more from the fourth interval on. In the first none can. Points that must admit the same flows, whatever is lost and
+// in any order, and remember no others, go by the packet at hand, and any is as good as another. So each lets its flow in with the
+// same probability, so low that the flows let in fit: at most 92 % of the large ones. Buckets of eight flows cost the rest.
 func TestTableHoldsOnToTheLarge(t *testing.T) {
 	skipShort(t)
 	r := rand.New(rand.NewPCG(5, 5))

@@ -41,7 +41,6 @@ func (t *Table) AppendBinary(b []byte) ([]byte, error) {
 	return wire.Seal(b, start), nil
 }
 
-// encodedBytes returns the size of a full table's encoding.
 func (c *TableConfig) encodedBytes() int { return 39 + c.Flows/bucketFlows + c.Flows*c.flowBytes() }
 
 // appendBucket appends the flows of a bucket by their hashes, so that equal tables give equal bytes.
@@ -99,7 +98,6 @@ func (t *Table) UnmarshalBinary(data []byte) error {
 	return nil
 }
 
-// readBucket reports whether what it reads is a bucket.
 func (t *Table) readBucket(r *wire.Reader, first int) bool {
 	used := int(r.Uint8())
 	if used > bucketFlows {

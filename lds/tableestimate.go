@@ -106,7 +106,6 @@ func (b *tableBucket) each(do func(f hashing.Flow) (enough bool)) {
 	}
 }
 
-// read returns what the cells of a flow say of its packets.
 func (b *tableBucket) read(f hashing.Flow) (s scatter) {
 	b.cells(f, func(up, down *cell) { s.add(b.around.beyond(up, down, b.up.config.SumBits), float64(up.count())) })
 	return s

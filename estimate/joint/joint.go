@@ -68,8 +68,8 @@ type Options struct {
 
 // A Result holds a mean delay for every flow.
 type Result struct {
-	// Mean holds, for each flow, the estimated mean delay of the packets that it sent, in nanoseconds. If others in its
-	// cells are thousands of times as slow, it may be below 0, by as much as its interval says.
+	// Mean holds, for each flow, the estimated mean delay of the packets that it sent, in nanoseconds. It may be below 0: clocks may
+	// be offset, so nothing says that delays are not, and crowded cells, or those of far slower flows, do not show the smallest.
 	Mean []float64
 	// StdDev holds, for each flow, the expected root mean square error of Mean, in nanoseconds. It is nil with Options.MeansOnly.
 	StdDev []float64

@@ -160,11 +160,11 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 		guess = min(s.usual(f), off*off+v[f]/told) / s.variance[f]
 		return max(k[knownScale(unknown)], unknown*guess), unknown, guess
 	}
-	// By cell: the variance of their flows' errors, as a part of D, and how far all are below the mean of their sizes. Guesses
-	// tend to what is typical, which is less, and what small flows do not get a large one does.
+	// By cell: the variance of their flows' errors, as a part of D, and how far all are below the mean of their sizes, where cells
+	// leave that open. Guesses tend to what is typical, which is less, and what small flows do not get a large one does.
 	others, short := make([]float64, len(heard)), make([]float64, len(heard))
-	low := func(f int, unknown float64) float64 {
-		return s.Packets[f] * unknown * (s.base + s.means[s.class[f]] - mean[f])
+	low := func(f int, unknown float64) float64 { // as little as cells leave unknown is missing, and from a mean as little in doubt
+		return s.Packets[f] * unknown * unknown * (s.base + s.means[s.class[f]] - mean[f])
 	}
 	for f, left := range v {
 		if left > 0 {

@@ -38,8 +38,7 @@ func TestSDS(t *testing.T) {
 			}
 		}
 	}
-	// A flow meets one of 99 others in a row with probability 0.18, in all four
-	// with 0.001.
+	// A flow meets one of 99 others in a row with probability 0.18, in all four with 0.001.
 	if exact < 97 {
 		t.Errorf("%d of 100 flows alone in a cell", exact)
 	}
