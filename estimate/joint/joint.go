@@ -102,7 +102,7 @@ func (r *Result) MeanInterval(f int, confidence float64) estimate.Interval {
 // A flow of few packets, among many in all its cells, is guessed to be near the typical delay of its size, with a deviation as wide
 // as delays are apart. A flow without a usable cell gets the mean of all. Flows that lost packets, and so their cells, are often
 // those that waited longest, for which no deviation allows. Without counts Solve assumes that delays are positive, so a clock
-// offset must be small. If one packet in thousands is slow, the deviation of a flow without such a packet does not include it.
+// offset must be small. If one packet in thousands is slow, the deviation of a flow in whose cells there is none does not include it.
 //
 // It holds about 10 numbers per flow, 10 per cell, and 8 bytes per entry of Cells, and takes time in proportion to Cells.
 // Nothing is random: the same problem gives the same bits on the same machine.

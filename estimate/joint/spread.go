@@ -175,6 +175,7 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 			}
 		}
 	}
+	beyond := s.beyond()
 	for f, left := range v {
 		if left == 0 {
 			v[f] = math.Sqrt(s.square(f))
@@ -188,7 +189,7 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 		if s.Doubt != nil {
 			d += s.miscounted(f, mean[f])
 		}
-		v[f] = math.Sqrt(d)
+		v[f] = math.Sqrt(d + s.mixed(f, beyond))
 	}
 	return v
 }
@@ -225,4 +226,33 @@ func (s *solver) miscounted(f int, mean float64) float64 {
 	}
 	own := mean - s.base
 	return doubt / w * doubt / w * (own*own + squares/max(cells, 1))
+}
+
+// beyond returns the squares that cells' sums show beyond D, if that is more than a standard error in all: of rare packets that
+// are far off. Any flow in such a cell may have them, however fast it is in its other cells.
+func (s *solver) beyond() []float64 {
+	beyond, all, above, squares := make([]float64, len(s.trust)), 0.0, math.SmallestNonzeroFloat64, 0.0
+	for c, trust := range s.trust {
+		if trust > 0 {
+			x := s.rest[c]*s.rest[c] - 1/trust
+			beyond[c] = max(x, 0)
+			all, above, squares = all+x, above+beyond[c], squares+x*x
+		}
+	}
+	for c := range beyond {
+		beyond[c] *= max(all-math.Sqrt(squares), 0) / above
+	}
+	return beyond
+}
+
+// mixed returns the variance of flow f's mean as packets that are far off may be given to the wrong flow of their cell. Who has
+// a part p of the cell's packets has them, and is given them, at a chance of p each: one without the other at 2·p·(1 - p).
+func (s *solver) mixed(f int, beyond []float64) (v float64) {
+	packets := 0.0
+	for i, c := range s.run(f) {
+		a := s.Packets[f] * s.of(f*s.width+i)
+		p := a / s.expected[c]
+		packets, v = packets+a, v+2*p*(1-p)*beyond[c]
+	}
+	return v / (packets * packets)
 }
