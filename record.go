@@ -349,7 +349,9 @@ func (s *sealer) reply(nonce []byte, a reply, cuts []stored) []byte {
 	}
 	b := append(s.begin(make([]byte, 0, size), replyMagic), nonce...)
 	b = append(append(binary.BigEndian.AppendUint64(b, uint64(a.now)), uint8(len(a.name))), a.name...)
-	b = append(b, map[bool]byte{true: 1}[a.more])
+	if b = append(b, 0); a.more {
+		b[len(b)-1] = 1
+	}
 	b = binary.BigEndian.AppendUint32(b, uint32(len(cuts)))
 	for i := range cuts {
 		record := s.of(&cuts[i])

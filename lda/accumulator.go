@@ -14,6 +14,12 @@ import (
 // Compare often, so that a loss or a lost report costs little, and report seldom, after as many intervals as a
 // good answer takes. The zero value panics.
 //
+//	total, err := lda.NewAccumulator(config)
+//	err = total.Add(start, end, up, down) // for each interval, in order
+//	result, err := total.Estimate()
+//	p99, err := total.Quantile(0.99, 0.95)
+//	total.Reset()
+//
 // It measures the time that packets spent on their way within the report, for each packet received in it (see [areas.Areas]).
 // [Result.OfReceived] makes that the mean delay of the packets received, as package hoplag reports it. Without losses that is
 // exact once all packets have arrived, however many cross the ends of intervals. A report waits for them for at most 90
@@ -408,7 +414,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	return r, nil
 }
 
-// tellAlone says what those alone tell of all packets received in a report of a length.
+// tellAlone fills in what the packets that were alone tell of all those received, in a report of this length.
 func (a *Accumulator) tellAlone(r *Result, length float64) {
 	r.alone = a.alone
 	for _, x := range a.sample.delays {

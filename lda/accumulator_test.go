@@ -167,9 +167,8 @@ func TestAccumulatorReports(t *testing.T) {
 	}
 }
 
-// Where few packets are slow and some are lost, intervals of the first reports allow for what is not known yet:
-// at first that all that seem lost may still come, and later that slow ones may. If what may come were left
-// out, the early ones would be wrong.
+// Where few packets are slow and some are lost, intervals of the first reports allow for what is not known yet: at first that all
+// that seem lost may still come, and later that slow ones may. If what may come were left out, the early ones would be wrong.
 func TestAccumulatorSlowFirst(t *testing.T) {
 	slow := func(r *rand.Rand) float64 {
 		if r.IntN(500) == 0 {
@@ -253,8 +252,7 @@ func TestAccumulatorGap(t *testing.T) {
 	}
 }
 
-// Reports may end behind a gap, and before an interval follows: nothing is known of them, and nothing is
-// outstanding in them.
+// Reports may end behind a gap, and before an interval follows: nothing is known of them, and nothing is outstanding in them.
 func TestAccumulatorEndsBehindGap(t *testing.T) {
 	run, a := cutTraffic(t, 7, 160, 300, exponentialDelay(1e8), 0), accumulate(t, new(cutRun))
 	silent := func() {

@@ -29,8 +29,7 @@ type run struct {
 	truth    estimate.Moments
 }
 
-// pass empties the points, and passes n packets, 1 µs apart, that take as long as fate says
-// or are lost where that is negative.
+// pass empties the points, and passes n packets, 1 µs apart, that take as long as fate says or are lost where that is negative.
 func (x *run) pass(rng *rand.Rand, n int, fate func(*rand.Rand) float64) {
 	x.up.Reset()
 	x.down.Reset()

@@ -8,9 +8,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// ErrDifferent means that the points saw different packets: something between them changes the bytes that are
-// hashed, as address translation does; or they hash different bytes, or with different seeds; or the two
-// synopses are of different intervals.
+// ErrDifferent means that the points saw different packets: something between them changes the bytes that are hashed, as address
+// translation does; or they hash different bytes, or with different seeds; or the two synopses are of different intervals.
 var ErrDifferent = errors.New("points see different packets")
 
 // A census is what counts alone tell about packets: METHODS.md, section 2.
@@ -104,9 +103,8 @@ func (c *census) different() error {
 	return nil
 }
 
-// copies reports whether packets are likely to have copies, by what those do to counts, and by how many
-// standard errors fuller cells are slower per packet. Groups that are too small to show in one of these figures
-// often move several.
+// copies reports whether packets are likely to have copies, by what those do to counts, and by how many standard errors fuller
+// cells are slower per packet. Groups that are too small to show in one of these figures often move several.
 func (c *census) copies(slope float64) bool {
 	return math.Hypot(slope, math.Hypot(c.losses.shows(), c.excess.shows())) > likely
 }
@@ -200,8 +198,7 @@ func (p *pairing) copies() (c copies) {
 	return c
 }
 
-// include adds copies to a Result of all other packets. The error wraps
-// [estimate.ErrNoSamples] if too many are unknown.
+// include adds copies to a Result of all other packets. The error wraps [estimate.ErrNoSamples] if too many are unknown.
 func (r *Result) include(c *copies) error {
 	r.unknown = c.received - c.known
 	r.strays += r.unknown

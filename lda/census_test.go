@@ -172,8 +172,7 @@ func TestNoFalseRepeats(t *testing.T) {
 	}
 }
 
-// If all packets change between the points, that is the answer, with or without digests, and whatever cells
-// happen to agree.
+// If all packets change between the points, that is the answer, with or without digests, and whatever cells happen to agree.
 func TestAllPacketsChanged(t *testing.T) {
 	translated := func(p hashing.Packet) hashing.Packet { return hashing.Word(9, uint64(p)) }
 	plain := Config{Banks: [maxBanks]Bank{{Rows: 1024}}, SumBits: 64}
@@ -228,8 +227,7 @@ func TestLossesBehindJoiners(t *testing.T) {
 	}
 }
 
-// repeating passes packets of 40 ± 25 µs, a share of which are copies of one that take longer by extra, and
-// loses some of those.
+// repeating passes packets of 40 ± 25 µs, a share of which are copies of one that take longer by extra, and loses some of those.
 func repeating(t *testing.T, packets int, share, extra float64, lost int) (up, down *Aggregator, all estimate.Moments) {
 	t.Helper()
 	up, down = mustNewFor(t, DefaultConfig), mustNewFor(t, DefaultConfig)
@@ -254,8 +252,7 @@ func repeating(t *testing.T, packets int, share, extra float64, lost int) (up, d
 	return up, down, all
 }
 
-// Copies of one packet are seen and counted, and neither they nor the loss of one
-// make the mean or the deviation wrong.
+// Copies of one packet are seen and counted, and neither they nor the loss of one make the mean or the deviation wrong.
 func TestRepeats(t *testing.T) {
 	const packets = 200_000
 	for _, c := range []struct {

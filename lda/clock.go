@@ -8,11 +8,10 @@ import (
 	"github.com/hoplag/hoplag/estimate/clock"
 )
 
-// AppendClockSamples appends what the cells say about the two points' clocks, for
-// [clock.Tracker.Add]: the sending time and the delay of every packet that was
-// alone in its cell at both points. If these are few, it adds the means of cells that hold several packets. The
-// near clock is that of the first point or, if back is set, that of the second, to which packets travel back.
-// near is the middle of the interval by that clock. The error wraps [estimate.ErrMismatch].
+// AppendClockSamples appends what the cells say about the two points' clocks, for [clock.Tracker.Add]: the sending time and the
+// delay of every packet that was alone in its cell at both points. If these are few, it adds the means of cells that hold
+// several packets. The near clock is that of the first point or, if back is set, that of the second, to which packets travel
+// back. near is the middle of the interval by that clock. The error wraps [estimate.ErrMismatch].
 func AppendClockSamples(dst []clock.Sample, up, down *Aggregator, near int64, back bool) ([]clock.Sample, error) {
 	if err := up.config.same(&down.config); err != nil {
 		return dst, err
@@ -33,10 +32,9 @@ func AppendClockSamples(dst []clock.Sample, up, down *Aggregator, near int64, ba
 	return dst, nil
 }
 
-// Correct changes the far point's aggregator to what it would be if the far clock had agreed with the near one.
-// Mean, deviation and quantiles are then right for every packet, however much the clocks drifted during the
-// interval. What remains uncertain is in the reading's intervals. The reading must be of the middle of the
-// interval.
+// Correct changes the far point's aggregator to what it would be if the far clock had agreed with the near one. Mean, deviation
+// and quantiles are then right for every packet, however much the clocks drifted during the interval. What remains uncertain is
+// in the reading's intervals. The reading must be of the middle of the interval.
 func (a *Aggregator) Correct(reading clock.Reading) {
 	for i := range a.sampled() {
 		if c := &a.cells[i]; c.count() > 0 {
@@ -45,8 +43,7 @@ func (a *Aggregator) Correct(reading clock.Reading) {
 	}
 }
 
-// Shift adds by, in nanoseconds, to all timestamps. An [Accumulator] does not take that for a clock that was
-// set.
+// Shift adds by, in nanoseconds, to all timestamps. An [Accumulator] does not take that for a clock that was set.
 func (a *Aggregator) Shift(by int64) {
 	a.each(a.sampled(), func(_ int, c *cell) {
 		c.sum += uint64(c.count()) * uint64(by)

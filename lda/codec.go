@@ -121,11 +121,10 @@ func (a *Aggregator) setUnsampled(n uint64) {
 	}
 }
 
-// AddCells adds the contents of cells that are kept elsewhere, such as in a kernel or on a network card: two
-// words for each cell, bank after bank, and then for 16 cells of the packets that no bank samples, chosen by the
-// low bits of the hash. The first word is the sum of timestamps; the second has
-// the count of packets in its low half, and in its high half the sum of the high halves of their hashes. If the
-// number of words is wrong, the error wraps [estimate.ErrMismatch] and a is unchanged.
+// AddCells adds the contents of cells that are kept elsewhere, such as in a kernel or on a network card: two words for each cell,
+// bank after bank, and then for 16 cells of the packets that no bank samples, chosen by the low bits of the hash. The first word is
+// the sum of timestamps; the second has the count of packets in its low half, and in its high half the sum of the high halves of
+// their hashes. If the number of words is wrong, the error wraps [estimate.ErrMismatch] and a is unchanged.
 func (a *Aggregator) AddCells(words []uint64) error {
 	if len(words) != 2*len(a.cells) {
 		return fmt.Errorf("lda: %w: %d words of cells, want %d", estimate.ErrMismatch, len(words), 2*len(a.cells))

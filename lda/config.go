@@ -53,11 +53,10 @@ type Bank struct {
 	Shift uint8
 }
 
-// DefaultConfig suits 10^4 to 10^7 packets an interval, losses of 0 to 30 %, delays of 1 µs to 10 s and any
-// offset between clocks. It takes 70 KiB on the wire. At any of these loads and losses, most cells of some bank
-// are usable, and 220 to 460 cells hold a single packet, whose delays give quantiles up to p97
-// ([Accumulator.Quantile]). A p99 takes two or three intervals, or banks of 1,024, 2,048, 2,048 and 2,048 rows; a
-// Config from [Plan] does better if you know your traffic.
+// DefaultConfig suits 10^4 to 10^7 packets an interval, losses of 0 to 30 %, delays of 1 µs to 10 s and any offset between clocks.
+// It takes 70 KiB on the wire. At any of these loads and losses, most cells of some bank are usable, and 220 to 460 cells hold a
+// single packet, whose delays give quantiles up to p97 ([Accumulator.Quantile]). A p99 takes two or three intervals, or banks of
+// 1,024, 2,048, 2,048 and 2,048 rows; a Config from [Plan] does better if you know your traffic.
 var DefaultConfig = Config{
 	Banks:      [...]Bank{{Rows: 2048, Shift: 0}, {Rows: 1024, Shift: 4}, {Rows: 1024, Shift: 8}, {Rows: 1024, Shift: 12}},
 	SumBits:    64,

@@ -78,11 +78,10 @@ type Result struct {
 	stray       float64 // and by how much stamps may have moved it that are not of their interval
 }
 
-// Estimate compares the upstream and the downstream point's aggregators of one interval and changes neither.
-// The error wraps [estimate.ErrMismatch] if their Configs differ, [ErrDifferent] if the points saw different
-// packets, [estimate.ErrNoSamples] if no cell is usable, and [ErrContradiction] if the usable cells cannot all
-// be right. In the last two cases the Result's counts are still right; if the packets differ, only Sent and
-// Received are.
+// Estimate compares the upstream and the downstream point's aggregators of one interval and changes neither. The error wraps
+// [estimate.ErrMismatch] if their Configs differ, [ErrDifferent] if the points saw different packets, [estimate.ErrNoSamples] if no
+// cell is usable, and [ErrContradiction] if the usable cells cannot all be right. In the last two cases the Result's counts are
+// still right; if the packets differ, only Sent and Received are.
 //
 // A mean may be negative: then the clocks disagree, or the points are swapped.
 func Estimate(up, down *Aggregator) (Result, error) {

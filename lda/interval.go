@@ -81,9 +81,8 @@ func (r *Result) studentInterval(confidence float64) estimate.Interval {
 	return i
 }
 
-// withCopies widens an interval of the mean by the copies of which no delay is known: they may have taken no
-// time at all, or as long as one packet may have, or copyReach where areas do not say how long that is. Those that
-// are unknown are strays, too.
+// withCopies widens an interval of the mean by the copies of which no delay is known: they may have taken no time at all, or as
+// long as one packet may have, or copyReach where areas do not say how long that is. Those that are unknown are strays, too.
 func (r *Result) withCopies(i estimate.Interval) estimate.Interval {
 	missing, reach := r.lacking(i.Confidence), max(0, r.greatest-r.Mean)
 	if !r.fromAreas {
@@ -125,9 +124,9 @@ func (r *Result) unseen(confidence float64) float64 {
 	return min(k/float64(r.spoken), 1-share)
 }
 
-// DeviationInterval returns the chi-square interval of the deviation of the delays of the packets that arrived, at half
-// the probability of a miss, for degrees of freedom are estimated, too. It allows for packets that were not seen and for
-// copies, but does not hold where identical packets travel in groups of two or three that are too few to show: such
+// DeviationInterval returns the chi-square interval of the deviation of the delays of the n packets that arrived, by n − 1,
+// at half the probability of a miss, because degrees of freedom are estimated, too. It allows for packets that were not seen
+// and for copies, but does not hold where identical packets travel in groups of two or three that are too few to show: such
 // cells scatter as those of slower packets do.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	i := estimate.DeviationInterval(r.StdDev, r.deviationDegrees, 1-(1-confidence)/2)
@@ -170,7 +169,7 @@ func (r *Result) aloneShare() float64 { return min(1, float64(r.alone.N)/float64
 // of those received were alone, and how much packets add that came outside of the report: METHODS.md, section 2.
 func (r *Result) byChance() float64 {
 	s := r.aloneShare()
-	return min(1, 1-s-math.Log(s)) + 2*s*r.before
+	return max(min(1, 1-s-math.Log(s)), math.SmallestNonzeroFloat64) + 2*s*r.before // something to divide by where all were
 }
 
 // Loss returns the share of the packets that were lost, hidden ones too, and 0 if none was sent.

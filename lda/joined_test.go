@@ -33,8 +33,7 @@ func (run *cutRun) pass(t *testing.T, packets []truth.Packet, copied, later int6
 	run.packets, run.later = packets, later
 }
 
-// sends returns packets that leave at random, 500 a second, and come when arrive says, or never if that is
-// before time 0.
+// sends returns packets that leave at random, 500 a second, and come when arrive says, or never if that is before time 0.
 func sends(seed uint64, end int64, arrive func(r *rand.Rand, sent int64) int64) (packets []truth.Packet) {
 	r := rand.New(rand.NewPCG(seed, 3))
 	for now := int64(0); now < end; now += int64(2e6 * r.ExpFloat64()) {
@@ -143,9 +142,8 @@ func TestBacklog(t *testing.T) {
 	}
 }
 
-// After a pause packets may be slow, and it takes as long to know which of the next ones are lost. The share
-// that was lost before still tells how many. If none were expected, most means would be twice as great as the
-// truth.
+// After a pause packets may be slow, and it takes as long to know which of the next ones are lost. The share that was lost before
+// still tells how many. If none were expected, most means would be twice as great as the truth.
 func TestLossAfterPause(t *testing.T) {
 	var mean covered
 	for seed := range uint64(3) {
@@ -192,9 +190,8 @@ func TestCutsApart(t *testing.T) {
 	}
 }
 
-// Copies that are sent one after another, are slow and are lost more often than others: the
-// mean holds those that came, and quantiles hold that copies are never alone. As if
-// losses chose no copies, most means would be wrong, and so would every p95.
+// Copies that are sent one after another, are slow and are lost more often than others: the mean holds those that came, and
+// quantiles hold that copies are never alone. As if losses chose no copies, most means would be wrong, and so would every p95.
 func TestCopiesThatAreLost(t *testing.T) {
 	var mean, blind, slow covered
 	for seed := range uint64(3) {

@@ -80,9 +80,8 @@ func (c *Config) packed(data []byte) (packed, error) {
 	return p, checkUnsampled(p.unsampled)
 }
 
-// AddPacked adds what AppendPacked appended at a point with the same Config, like Merge of the original aggregator,
-// except that its cells have lost the bits above those of the Config. The error is that of CheckPacked; a is then
-// unchanged.
+// AddPacked adds what AppendPacked appended at a point with the same Config, like Merge of the original aggregator, except that
+// its cells have lost the bits above those of the Config. The error is that of CheckPacked; a is then unchanged.
 func (a *Aggregator) AddPacked(data []byte) error {
 	p, err := a.config.packed(data)
 	if err == nil {

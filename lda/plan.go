@@ -7,9 +7,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Demand describes the traffic to expect in an interval whose ends no packet crosses, and what you want to
-// know of it. For an [Accumulator], some bank must have more rows than packets that it samples are on their way
-// at once.
+// A Demand describes the traffic to expect in an interval whose ends no packet crosses, and what you want to know of it. For an
+// [Accumulator], some bank must have more rows than packets that it samples are on their way at once.
 type Demand struct {
 	Packets float64 // in an interval: 1 to 10^12
 	Loss    float64 // the greatest share of them that may be lost, 0 to 0.9
@@ -114,9 +113,9 @@ type expectation struct {
 	received float64
 }
 
-// Expect returns how many packets of an interval are in usable cells on average, if the share loss of them is
-// lost at random, and how many are alone in their cell, so that they give quantiles. It is exact for random
-// hashes, where eq. (2) is a lower bound.
+// Expect returns how many packets of an interval are in usable cells on average, if the share loss of them is lost at random, and
+// how many are alone in their cell, so that they give quantiles. It is exact for random hashes: a bank of m rows that samples p of
+// the packets adds pR·(1 − p/m)^L, with R received and L lost, which eq. (2) bounds from below and which is greatest at p = m/L.
 func (c *Config) Expect(packets, loss float64) (sample, alone float64) {
 	e := c.expect(packets, loss)
 	return e.sample, e.alone

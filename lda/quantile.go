@@ -24,10 +24,9 @@ type distribution struct {
 	chance float64 // what Result.byChance says
 }
 
-// Samples returns the delays, in nanoseconds, of packets of the report that were alone in their cell at both
-// points, so that each is known exactly. Their hashes chose them, whatever their delay, so they are a sample of
-// all packets received, except of copies of one packet, which are never alone. There are up to 5,120, chosen at
-// random so that all packets are equally represented.
+// Samples returns the delays, in nanoseconds, of packets of the report that were alone in their cell at both points, so that each
+// is known exactly. Their hashes chose them, whatever their delay, so they are a sample of all packets received, except of copies
+// of one packet, which are never alone. There are up to 5,120, chosen at random so that all packets are equally represented.
 func (a *Accumulator) Samples() estimate.Empirical { return a.distribute().Empirical }
 
 // Quantile returns the p-quantile of the delays of packets received, with the interval that holds it with the
@@ -73,7 +72,8 @@ func (a *Accumulator) distribute() *distribution {
 	return d
 }
 
-// interval returns the interval of the p-quantile of the packets received: of so many as make the sample as sure as it is.
+// interval returns the interval of the p-quantile of the packets received. It takes these to be as many as would give a
+// sample drawn one by one from them the variance that Result.byChance says.
 func (d *distribution) interval(p, confidence float64) estimate.Interval {
 	i := d.QuantileInterval(p, confidence)
 	if tail := (1 - confidence) / 2; d.chance != 1 && i.Confidence < 1 {
@@ -83,7 +83,7 @@ func (d *distribution) interval(p, confidence float64) estimate.Interval {
 		}
 		n = math.Ceil(n / max(1, d.chance))
 		i.Low, i.High = math.Inf(-1), math.Inf(1)
-		if low := leastOf(n, math.Floor(p*all), all, tail); low > 0 {
+		if low := leastOf(n, max(1, math.Floor(p*all)), all, tail); low > 0 {
 			i.Low, _ = d.Quantile((low - 0.5) / n)
 		}
 		if high := leastOf(n, all-math.Ceil(p*all)+1, all, tail); high > 0 {
@@ -93,8 +93,8 @@ func (d *distribution) interval(p, confidence float64) estimate.Interval {
 	return i
 }
 
-// leastOf returns how many of some packets are at least in a sample of n of all, but for a tail of chances. Eight standard
-// deviations below the mean chances are too small to count.
+// leastOf returns how many of some packets are in a sample of n of all at least, except with the probability tail. What is
+// more than eight standard deviations below the mean is too improbable to count.
 func leastOf(n, some, all, tail float64) float64 {
 	gamma := func(x float64) float64 { g, _ := math.Lgamma(x + 1); return g }
 	choose := func(n, k float64) float64 { return gamma(n) - gamma(k) - gamma(n-k) }

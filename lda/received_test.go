@@ -187,6 +187,16 @@ func TestMostAreAlone(t *testing.T) {
 	}
 }
 
+// Where both of two packets were alone, their deviation and all quantiles are known, and one of them has no deviation.
+func TestBothAreAlone(t *testing.T) {
+	a, r := Accumulator{degrees: 1, alone: estimate.Delay{StdDev: 5, N: 2}}, Result{Received: 2}
+	a.tellAlone(&r, 1)
+	d := distribution{Empirical: estimate.NewEmpirical([]float64{3, 4}), chance: r.byChance()}
+	if i := d.interval(0.1, 0.95); i.Low != 3 || i.High != 3 || r.deviationDegrees != math.MaxInt32 || r.calmDegrees != 0 {
+		t.Errorf("%+v with %d degrees of freedom, and %d of one packet", i, r.deviationDegrees, r.calmDegrees)
+	}
+}
+
 // One packet in 500 that takes 300 times as long is seldom alone in its cell: means tell how much deviation may be
 // missing. One in 10,000 is too rare to be alone, and means do not show it.
 func TestDeviationOfReceivedRareSlow(t *testing.T) {

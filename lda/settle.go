@@ -32,11 +32,10 @@ func (s *settlement) relative(packets, wrapped uint64) float64 {
 	return float64(estimate.SignExtend(wrapped-packets*uint64(s.base), s.width))
 }
 
-// settle finds how often the sums of cells have wrapped. It assumes that the cells with the fewest packets have
-// a total delay below 2^(bits-1) ns in absolute value. Their mean predicts the cells with more packets, which
-// follow by rising count, each with the value closest to the prediction. A line through all cells, sum against
-// count, then shows a multiple of 2^bits at count 0 if the first ones had wrapped as well; that starts the
-// search again.
+// settle finds how often the sums of cells have wrapped. It assumes that the cells with the fewest packets have a total delay below
+// 2^(bits-1) ns in absolute value. Their mean predicts the cells with more packets, which follow by rising count, each with the
+// value closest to the prediction. A line through all cells, sum against count, then shows a multiple of 2^bits at count 0 if the
+// first ones had wrapped as well; that starts the search again.
 func settle(all *pairing) (s settlement, err error) {
 	least, first := uint64(math.MaxUint64), uint64(0)
 	for n, sum := range all.of(0, maxBanks) {

@@ -43,7 +43,7 @@ type Meter struct {
 	numbers []*flow // by number
 	free    []int   // numbers of none
 	limit   uint64  // the least in any cut, of the places that a point had room for
-	turned  bool    // away flows for which there was no number, of which packets may have been on their way since
+	turned  bool    // away flows, once at least, as there was no number: packets of later ones may be on their way unseen
 	from    int     // the cut at which the oldest report began that was not told yet
 	ends    []int   // and those at which such reports ended
 }

@@ -95,8 +95,7 @@ func AppendTrails(dst []byte, trails []areas.Trail, unit int64) []byte {
 	return c.data
 }
 
-// DecodeTrails decodes what AppendTrails appended, except for the numbers of cuts. The error wraps
-// [estimate.ErrEncoding].
+// DecodeTrails decodes what AppendTrails appended, except for the numbers of cuts. The error wraps [estimate.ErrEncoding].
 func DecodeTrails(data []byte, unit int64) (trails []areas.Trail, err error) {
 	c, last, ok := coder{Reader: wire.NewReader(data), reads: true}, int64(0), true
 	for c.Len() > 0 && ok {

@@ -121,8 +121,7 @@ func TestFalseNames(t *testing.T) {
 	}
 }
 
-// Packets of one hash are named as often as they are outstanding, and said to be
-// repeated; no search takes more than its budget.
+// Packets of one hash are named as often as they are outstanding, and said to be repeated; no search takes more than its budget.
 func TestRepeatsAndBudget(t *testing.T) {
 	config := lda.Config{Banks: [4]lda.Bank{{Rows: 1}}, SumBits: 64, DigestBits: 32}
 	packets := []hashing.Packet{hash(1), hash(2), hash(1), hash(3)}

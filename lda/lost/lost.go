@@ -1,12 +1,19 @@
 // Package lost names the packets that were lost between two points, from the counters that exist anyway and the
 // sender's memory of what it sent.
 //
-// Program examples/twopoint does it, and METHODS.md says how, in section 3. A name is false only if the level is not that
-// of a set of the packets offered, as when a duplicate falls in the same cell and cut as a loss, and if one of s other sets has its
-// digest of w bits by chance: s/2^w. If no set has the digest, the trail is given up, and a cut for which that
-// chance is more than [MostChance] is skipped: digests of 32 bits allow 4,294 sets at a cut, those of 20 bits
-// one. Nor is a packet named if the memory lacks one that the cell counted, if several sets fit, or if the
-// budget is used up. One of several packets with the same hash is named Repeated.
+//	var trails []areas.Trail // where both points are compared, for each report
+//	total.Trails(func(t areas.Trail) { trails = append(trails, t) })
+//	f, err := lost.NewFinder(config, trails)
+//	memory.Offer(f, hash) // what a [Memory] remembers, or f.Offer for each packet that was sent
+//	names := f.Names(lost.Budget)
+//	total.TakeOut(names.Lost(config, trails)) // so that losses do not spoil delays
+//
+// Program examples/twopoint does it, and METHODS.md says how, in section 3. A name is false only if the level is not that of a
+// set of the packets offered, as when a duplicate falls in the same cell and cut as a loss, and if one of s other sets has its
+// digest of w bits by chance: s/2^w. If no set has the digest, the trail is given up, and a cut for which that chance is more
+// than [MostChance] is skipped: digests of 32 bits allow 4,294 sets at a cut, those of 20 bits one. Nor is a packet named if the
+// memory lacks one that the cell counted, if several sets fit, or if the budget is used up. One of several packets with the same
+// hash is named Repeated.
 package lost
 
 import (
@@ -124,8 +131,7 @@ func (f *Finder) Offer(p hashing.Packet, id uint64, t int64) {
 	}
 }
 
-// Names returns the lost packets that it finds by trying as many sets as the budget allows, and forgets what
-// was offered.
+// Names returns the lost packets that it finds by trying as many sets as the budget allows, and forgets what was offered.
 func (f *Finder) Names(budget int) (all Names) {
 	w := walker{budget: budget}
 	for i := range f.trails {
