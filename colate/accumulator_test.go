@@ -179,9 +179,8 @@ func believe(pair *[2]*Recorder) {
 	}
 }
 
-// The areas of a set of epochs are the time that its packets spent on their way, whatever crossed its cuts, and
-// without loss they are known for nearly every epoch. Within one cell, packet by packet, no packet of a set was
-// lost or arrived in another set.
+// The areas of a set of epochs are the time that its packets spent on their way, whatever crossed its cuts, and without loss they
+// are known for nearly every epoch. Within one cell, packet by packet, no packet of a set was lost or arrived in another set.
 func TestAreas(t *testing.T) {
 	c := Config{Counters: 4, PerFlow: 2, Bits: 64, CountBits: 8, DigestBits: 24, Period: 1}
 	rng := rand.New(rand.NewPCG(8, 8))
@@ -367,5 +366,20 @@ func TestSharedByChance(t *testing.T) {
 		if 200*missed > answered || c.known == 0 && 200*answered > asked {
 			t.Error("too many")
 		}
+	}
+}
+
+// Sums of a flow that was alone for a table of epochs, in which no other cell tells what is usual, go on when others come.
+func TestAloneAtFirst(t *testing.T) {
+	w, rng := world{config: cutAt(1e9)}, rand.New(rand.NewPCG(1, 2))
+	w.config.Counters = 100_000
+	all := slow(1, 1000, 50, 1<<30, 0)(rng)
+	for _, p := range slow(300, 40_000, 18, 1<<30, 0)(rng) {
+		all = append(all, passage{Flow: p.Flow + 1, Packet: p.Packet, Sent: p.Sent + 32e9, At: p.At + 32.1e9})
+	}
+	epochs, _ := w.cut(t, all)
+	r := w.follow(t, epochs, []joint.FlowRecord{{Packets: 1000}}).answer(0, false)
+	if i := r.MeanInterval(0.95); r.Err != nil || i.Low > 5e6 || i.High < 5e6 || i.High > 25e6 { // from 55 to 69 ms once
+		t.Errorf("the mean is within %v: %v", i, r.Err)
 	}
 }

@@ -33,8 +33,7 @@ func exponential(mean, loss float64) func(*rand.Rand, float64) (float64, bool) {
 	return func(rng *rand.Rand, _ float64) (float64, bool) { return mean * rng.ExpFloat64(), rng.Float64() < loss }
 }
 
-// play keeps a scene in two stores. It returns the record of those packets of the first
-// flow that arrived, and their mean.
+// play keeps a scene in two stores. It returns the record of those packets of the first flow that arrived, and their mean.
 func (s *scene) play(t testing.TB, seed uint64) (path Path, record joint.FlowRecord, mean float64) {
 	t.Helper()
 	record.Flow = hashing.Flow(hashing.Mix(1, seed))
@@ -150,9 +149,8 @@ func cutSeconds(counters int) Config {
 	return c
 }
 
-// Minutes in which the flow alone waited and lost, the first and the last too, are
-// not told from the others' packets: the interval holds them, or there is no
-// answer, and the minutes are named. That the others tell is the negative control.
+// Minutes in which the flow alone waited and lost, the first and the last too, are not told from the others' packets: the
+// interval holds them, or there is no answer, and the minutes are named. That the others tell is the negative control.
 func TestDarkMinutes(t *testing.T) {
 	long(t)
 	for from, to := range map[float64]float64{0: 60, 1200: 1320, 3540: 3600} {

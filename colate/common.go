@@ -77,8 +77,8 @@ func (c *common) learn(t *cellTable, first, stride int) {
 		}
 	}
 	c.lost = max(1-arrived/max(left, 1), 0)
-	c.cells += float64(len(t.typical))
 	c.means(t)
+	c.cells += float64(len(t.typical))
 	var s sight
 	for _, i := range t.typical {
 		t.read(i, &s)
@@ -113,7 +113,7 @@ func (c *common) means(t *cellTable) {
 			counts += all[e]
 		}
 	}
-	if c.usual = total / max(counts, 1e-9); c.scatter.shown == 0 {
+	if c.usual = total / max(counts, 1e-9); c.cells == 0 { // sums are of what is above it
 		c.reference = c.usual
 	}
 	for e := range t.epochs {

@@ -166,8 +166,7 @@ func (j jam) pass(rng *rand.Rand) (sent []passage) {
 	return sent
 }
 
-// An asked counts what a path says of all flows, one by one and together: answers, intervals that do not hold,
-// and means below 0.
+// An asked counts what a path says of all flows, one by one and together: answers, intervals that do not hold, and means below 0.
 type asked struct {
 	only                      func(truth) bool // these count, if not all
 	single                    bool             // flows are asked for one at a time

@@ -21,8 +21,7 @@ var configs = map[string]Config{
 	"as default": {Counters: 257, PerFlow: 20, Bits: 64, CountBits: 14, DigestBits: 20, Period: 60e9, Shift: 8},
 }
 
-// reference is a recorder as §3.1 describes it and Config says, with big
-// numbers for every counter and no thought of speed.
+// reference is a recorder as §3.1 describes it and Config says, with big numbers for every counter and no thought of speed.
 type reference struct {
 	config Config
 	cells  map[int]*big.Int

@@ -215,9 +215,9 @@ func (f *sampled) learn(number float64, clocks bool, likely *pool, counters *tal
 }
 
 // beyond returns the variance of a flow's packets that its counters show and samples do not: what exceeds that of the
-// flow's and of others' samples, if by three standard errors, as if delays were exponential, and two of its own: a slow packet
-// is in a cell with others. All of it may be the flow's. The packets that the counters do not tell of, and two deviations of
-// their Poisson number more, may vary as much each, or as those of others do.
+// flow's and of others' samples, if it does by three standard errors as of exponential delays. Two of its own are added, for a
+// slow packet is in a cell with others: two deviations of twice the products. All of it may be the flow's. The packets that the
+// counters do not tell of, and two deviations of their Poisson number more, may vary as much each, or as those of others do.
 func (t *tally) beyond(variance, packets float64, samples *estimate.Moments, all *common) float64 {
 	if t.shown == 0 {
 		return 0

@@ -8,8 +8,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A disk that fills up costs the epoch that no longer fits, which can be
-// appended when there is room again, and leaves no litter.
+// A disk that fills up costs the epoch that no longer fits, which can be appended when there is room again, and leaves no litter.
 func TestFullDisk(t *testing.T) {
 	for room := range sizeOf(t, 0, 2) + 1 {
 		files := newMemory()

@@ -81,8 +81,7 @@ func TestReadOnlyChangesNothing(t *testing.T) {
 	}
 }
 
-// While one writer writes, no other does, of this process or through other
-// files; and a segment is made once, whatever happens.
+// While one writer writes, no other does, of this process or through other files; and a segment is made once, whatever happens.
 func TestTwoWriters(t *testing.T) {
 	path := t.TempDir()
 	s := openStore(t, dir(path), StoreOptions{})
@@ -119,8 +118,7 @@ func TestTwoWriters(t *testing.T) {
 	}
 }
 
-// A reader that refreshes sees what was written and removed since. The tail
-// that its writer is about to write is no damage.
+// A reader that refreshes sees what was written and removed since. The tail that its writer is about to write is no damage.
 func TestRefresh(t *testing.T) {
 	files := newMemory()
 	s := openStore(t, files, StoreOptions{segmentBytes: int64(sizeOf(t, 0, 2))})

@@ -24,7 +24,7 @@ import (
 // The result is in the order of flows. A flow without a usable cell has a Usable of 0, and so has one of which many packets arrived
 // twice, or most were on their way at the ends of an [Accumulator]'s report: the error that Estimate returns for it says why or,
 // for copies, Received is more than Sent. With a single row and no Spread nothing shows how far off means are, and there are no
-// intervals. Decode holds about 8·Rows·Spread + 140 bytes a flow and 100 bytes a cell.
+// intervals. Decode holds at most some 8·Rows·Spread + 140 bytes a flow and 100 bytes a cell.
 //
 // It returns [estimate.ErrMismatch] if the Configs or the intervals differ, [estimate.ErrConfig] if packets or doubts are out of
 // range or a flow is listed twice, [estimate.ErrNoSamples] if no cell is usable, and the context's error once the context is done.

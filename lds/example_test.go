@@ -139,8 +139,7 @@ func ExamplePlan() {
 	// 28008 flows in a table, 0 cells in 0 rows: 1543 kB
 }
 
-// One packet in 250 is lost. With a hundred comparisons a second, most cells are settled most of the time, and
-// it is known when.
+// One packet in 250 is lost. With a hundred comparisons a second, most cells are settled most of the time, and it is known when.
 func ExampleAccumulator() {
 	c := lds.DefaultConfig
 	a := must(lds.NewAccumulator(c))

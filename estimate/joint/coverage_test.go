@@ -7,8 +7,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// covered returns the share of flows of low to high packets whose 95 % interval holds the truth, and their
-// number.
+// covered returns the share of flows of low to high packets whose 95 % interval holds the truth, and their number.
 func (w *world) covered(r Result, low, high float64) (part float64, n int) {
 	for f, packets := range w.Packets {
 		if packets >= low && packets <= high {
@@ -29,8 +28,7 @@ func lowestCoverage(n int) float64 {
 	return 0.95 + estimate.NormalQuantile(1e-6)*math.Sqrt(0.95*0.05/float64(n))
 }
 
-// holds reports classes of sizes whose intervals do not cover, and whether the control, with narrower ones,
-// does.
+// holds reports classes of sizes whose intervals do not cover, and whether the control, with narrower ones, does.
 func (w *world) holds(t *testing.T, name string, r Result, part float64) {
 	t.Helper()
 	for _, class := range sizeClasses {

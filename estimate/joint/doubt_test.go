@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// Counts that are off by a third, at random: with Doubt saying so the
-// intervals still cover, and a tenth of their width does not.
+// Counts that are off by a third, at random: with Doubt saying so the intervals still cover, and a tenth of their width does not.
 func TestDoubt(t *testing.T) {
 	heavy(t)
 	for _, name := range []string{"SDS", "LDS", "COLATE, counted"} {

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// determinedWorld has flows in one cell of each row. Most wait about a
-// microsecond; some of them, slow many times longer.
+// determinedWorld has flows in one cell of each row. Most wait about a microsecond; some of them, slow many times longer.
 func determinedWorld(flows int, seed uint64, slow float64) *world {
 	const rows, columns = 4, 1000
 	r := rand.New(rand.NewPCG(seed, 5))
@@ -62,8 +61,7 @@ func TestDeterminedFlowsAreExact(t *testing.T) {
 	}
 }
 
-// Means are the same without deviations, but for flows on the edge of being
-// determined.
+// Means are the same without deviations, but for flows on the edge of being determined.
 func TestMeansOnly(t *testing.T) {
 	heavy(t)
 	w := determinedWorld(4500, 6, 1e4)

@@ -24,7 +24,7 @@ const (
 	typicalPackets = 0.5   // packets of typical delay that every flow has besides its own
 	sizeShrink     = 20    // flows of all sizes that every class has besides its own
 	sizeCount      = 64    // classes of flow sizes, by powers of two
-	floorCells     = 32    // of so many cells, about one is compared with the fastest
+	floorCells     = 32    // one in so many cells undercuts the one that is compared with the fastest: a choice
 	surely         = 1.645 // deviations: a variance is with 95 % at most so far above what cells show
 )
 

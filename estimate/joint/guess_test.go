@@ -48,9 +48,8 @@ func waiting(s shape, seed uint64, of func(rng *rand.Rand, packets float64) floa
 	return w
 }
 
-// The intervals cover, over all flows and in each class of size, though flow
-// means have two modes, sizes are Pareto, and no prior is given. Where delays are
-// thousands of times apart, the error of a fast flow is of its own delay's size.
+// The intervals cover, over all flows and in each class of size, though flow means have two modes, sizes are Pareto, and no prior
+// is given. Where delays are thousands of times apart, the error of a fast flow is of its own delay's size.
 func TestCoverage(t *testing.T) {
 	heavy(t)
 	for name, shape := range shapes {

@@ -155,7 +155,7 @@ func (s *solver) finish(h, v []float64) (bent []float64) {
 	return bent
 }
 
-const determinedLeft = 1e-2
+const determinedLeft = 1e-2 // of the variance, at most, where cells determine a flow: its deviation is a tenth
 
 // mark fills in from how many cells each flow is known.
 func (s *solver) mark(r *Result) {

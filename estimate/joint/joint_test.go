@@ -14,16 +14,14 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A world is simulated traffic: packets really thrown into cells, and the
-// mean delay that each flow's packets really had.
+// A world is simulated traffic: packets really thrown into cells, and the mean delay that each flow's packets really had.
 type world struct {
 	Problem
 	truth []float64
 	prior prior // the moments that the flows were drawn from
 }
 
-// prior is the mean delay of flows, the deviation of their means around it, and
-// that of packets around their flow's.
+// prior is the mean delay of flows, the deviation of their means around it, and that of packets around their flow's.
 type prior struct{ Mean, Between, Within float64 }
 
 // run is the cells of flow f in row r.
@@ -40,9 +38,8 @@ type shape struct {
 	normal                       bool      // flow means normal, not two-mode
 }
 
-// simulate draws Pareto flow sizes, flow means from two skewed modes (one
-// in four flows four times as slow), lognormal packet delays whose deviation is
-// half their flow's mean, and throws every packet into a cell of every row.
+// simulate draws Pareto flow sizes, flow means from two skewed modes (one in four flows four times as slow), lognormal packet
+// delays whose deviation is half their flow's mean, and throws every packet into a cell of every row.
 func simulate(s shape, seed uint64) *world {
 	rng := rand.New(rand.NewPCG(seed, 20))
 	w := &world{truth: make([]float64, s.flows)}
@@ -130,8 +127,7 @@ func (w *world) medianError(mean []float64, least float64) float64 {
 	return e[len(e)/2]
 }
 
-// heavy begins a test that does a lot in one goroutine: there the race detector, which
-// watches short tests, has nothing to find.
+// heavy begins a test that does a lot in one goroutine: there the race detector, which watches short tests, has nothing to find.
 func heavy(t *testing.T) {
 	t.Helper()
 	if testing.Short() {

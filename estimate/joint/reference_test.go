@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// inverted returns the inverse of a symmetric positive definite matrix, by
-// Gauss and Jordan.
+// inverted returns the inverse of a symmetric positive definite matrix, by Gauss and Jordan.
 func inverted(m [][]float64) [][]float64 {
 	n := len(m)
 	inverse := make([][]float64, n)
@@ -123,5 +122,9 @@ func TestMessagesOnATree(t *testing.T) {
 		if none[f] != s.variance[f] || math.Abs(none[f]/want[f]-1) < 1e-5 {
 			t.Errorf("flow %d: variance %g before any message", f, none[f])
 		}
+	}
+	s.trust[0] = 0 // then cells tell of 10 packets of flow 0, of 45 in cell 1
+	if v := s.mixed(0, []float64{0, 90, 0, 0, 0}); math.Abs(v-2*10/45.*35/45*90/100) > 1e-9 {
+		t.Errorf("packets of the wrong flow: variance %g", v)
 	}
 }

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestWeigh holds the weighing of sizes, by steps and where they are too wide, to
-// the sum over all sizes.
+// TestWeigh holds the weighing of sizes, by steps and where they are too wide, to the sum over all sizes.
 func TestWeigh(t *testing.T) {
 	p := newSizePrior()
 	differs := func(told, deviation, mean, variance float64) bool {

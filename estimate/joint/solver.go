@@ -22,10 +22,8 @@ import (
 //
 // where a sample is like a cell of its flow alone, by conjugate gradients, with the diagonal as the preconditioner.
 const (
-	// What is known about clocks: they tick in nanoseconds, twice a packet.
-	clockNoise = 1.0 / 6
-	// More than this many deviations beyond the expected packets are those of flows that are not listed.
-	enoughPackets = 2
+	clockNoise    = 1.0 / 6 // variance of clocks' ticks, of a nanosecond, twice a packet
+	enoughPackets = 2       // deviations: packets beyond so many above those expected are of flows that are not listed
 	// Iteration ends when what it still gains, foretold from the last two groups of iterations, is this part of
 	// the sum of squares that is minimised.
 	enough         = 0.05
@@ -108,7 +106,7 @@ func (s *solver) equations() {
 		if w == 0 {
 			continue
 		}
-		usual, own := s.usual(f), s.square(f) // as of exponential delays, of a flow about its guess, and of packets about their flow
+		usual, own := s.usual(f), s.square(f) // own: as of exponential delays, of a flow about its guess and of a packet about its flow
 		for i, c := range s.run(f) {
 			share := s.of(f*s.width + i)
 			apart := s.above[f] - reference[c]

@@ -163,7 +163,7 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 	// By cell: the variance of their flows' errors, as a part of D, and how far all are below the mean of their sizes, where cells
 	// leave that open. Guesses tend to what is typical, which is less, and what small flows do not get a large one does.
 	others, short := make([]float64, len(heard)), make([]float64, len(heard))
-	low := func(f int, unknown float64) float64 { // as little as cells leave unknown is missing, and from a mean as little in doubt
+	low := func(f int, unknown float64) float64 { // the part left open, as far as the distance from the mean is left open, too
 		return s.Packets[f] * unknown * unknown * (s.base + s.means[s.class[f]] - mean[f])
 	}
 	for f, left := range v {
@@ -184,7 +184,7 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 		own, unknown, guess := scale(f)
 		by := bent[f] * (1 - unknown)
 		scaled, off := s.scaled(f, left, own, guess, k[knownScale(unknown)], low(f, unknown), brought, heard, others, short)
-		off = min(off, mean[f]-s.base) // no mean is below base
+		off = min(off, mean[f]-s.base) // the true mean is not below base
 		d := by*by + off*off + max(own*left, scaled)
 		if s.Doubt != nil {
 			d += s.miscounted(f, mean[f])
@@ -194,9 +194,8 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 	return v
 }
 
-// scaled returns the variance of flow f's mean in the estimate as weighed, if the variances of f, of D and of
-// others in its cells are off by factors, and so is that of its guess. It also returns how far the mean is off if the
-// others have the means of their sizes.
+// scaled returns the variance of flow f's mean in the estimate as weighed, if the variances of f, of D, of others in its cells and
+// of its guess are off by factors. It also returns how far the mean is off if the others have the means of their sizes.
 func (s *solver) scaled(
 	f int, left, own, guess, rest, low float64, brought []float32, heard []hearing, others, short []float64,
 ) (v, off float64) {
@@ -228,8 +227,8 @@ func (s *solver) miscounted(f int, mean float64) float64 {
 	return doubt / w * doubt / w * (own*own + squares/max(cells, 1))
 }
 
-// beyond returns the squares that cells' sums show beyond D, if that is more than a standard error in all: of rare packets that
-// are far off. Any flow in such a cell may have them, however fast it is in its other cells.
+// beyond returns by how much squares of what is left of cells' sums exceed D, as where rare packets are far off. What is within a
+// standard error of all together may be chance, and is taken off: of m equal squares 1 - 1/√m counts, and nothing of a single one.
 func (s *solver) beyond() []float64 {
 	beyond, all, above, squares := make([]float64, len(s.trust)), 0.0, math.SmallestNonzeroFloat64, 0.0
 	for c, trust := range s.trust {
@@ -245,14 +244,17 @@ func (s *solver) beyond() []float64 {
 	return beyond
 }
 
-// mixed returns the variance of flow f's mean as packets that are far off may be given to the wrong flow of their cell. Who has
-// a part p of the cell's packets has them, and is given them, at a chance of p each: one without the other at 2·p·(1 - p).
+// mixed returns the variance of flow f's mean if packets that are far off may be given to the wrong flow of their cell, however fast
+// that is in others. A flow with the part p of a cell's packets had them with the probability p, and is given them with p, so one
+// without the other with 2·p·(1 - p). All packets in cells that tell anything count alike.
 func (s *solver) mixed(f int, beyond []float64) (v float64) {
 	packets := 0.0
 	for i, c := range s.run(f) {
-		a := s.Packets[f] * s.of(f*s.width+i)
-		p := a / s.expected[c]
-		packets, v = packets+a, v+2*p*(1-p)*beyond[c]
+		if s.trust[c] > 0 {
+			a := s.Packets[f] * s.of(f*s.width+i)
+			p := a / s.expected[c]
+			packets, v = packets+a, v+2*p*(1-p)*beyond[c]
+		}
 	}
 	return v / (packets * packets)
 }
