@@ -138,7 +138,7 @@ Rows with ` + "`-alone`" + `, ` + "`known-banks`" + `, ` + "`stored`" + ` and ` 
 that the compiler knows, for LDS four cells without samples, for a digest (and header to
 cell, which adds an update) 40 bytes, for a frame to copy what was found before and hash it,
 for ` + "`Passed`" + ` a log for each processor that goes to cells, for COLATE hash and word of known widths. Its bar
-was 2.5, which bursts of hash and word alone take. Frames with a VLAN tag and IPv6 miss theirs by 1 to 3 %, of which
+was 2.5, which bursts of hash and word alone take. Four rows of frames miss theirs by 1 to 3 %, of which
 hashing takes 10 to 16 floors. Other floors: for ` + "`Passed`" + ` a clock, an atomic, a hash and a store, 26 ns if nothing else runs,
 and the bar is 15 ns more than the clock; for ` + "`LDAAccumulator`" + `, by cell and cut, a loop that reads the same cells, and keeps and
 reads twice what passed. With 10,000 packets a cut it also walks over one cell in eight, which has some on their way.
