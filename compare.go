@@ -138,6 +138,17 @@ func (c *comparison) hold() (cuts int64) {
 	return cuts
 }
 
+const (
+	// longestHold is how many intervals a report waits while it is unknown how long packets take.
+	longestHold = 3
+
+	// learning is the most cuts that a session is watched before late packets count as lost.
+	learning = 45
+
+	// maxBehind is the number of missing reports after which they are given up.
+	maxBehind = 60
+)
+
 // due is the cut at which the next report can be released.
 func (c *comparison) due() int64 {
 	if len(c.held) > 0 {
@@ -152,22 +163,6 @@ func (c *comparison) early(cut int64) bool {
 	most := c.paired + int64(time.Second/2/c.config.Cut)
 	return c.begun && c.paired <= cut && cut < min(most, c.due())
 }
-
-const (
-	// unsettled stands for an unknown number of cuts that packets take to settle, and longestHold is how many
-	// intervals a report waits then.
-	unsettled, longestHold = 90, 3
-
-	// learning is the most cuts that a session is watched before late packets count as lost.
-	learning = 45
-
-	// maxBehind is the number of missing reports after which they are given up.
-	maxBehind = 60
-
-	// settling is the most cuts after a session's beginning in which packets may still come that were on their
-	// way, or seem lost because only one point counted them.
-	settling = 10
-)
 
 // take compares a pair.
 func (c *comparison) take(p *pair) {
