@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/estimate/clock"
 )
 
 // quick is a Config for tests in real time.
@@ -307,17 +306,6 @@ func TestDriftWhileOnTheWay(t *testing.T) {
 			}
 		}
 	})
-}
-
-// Where a clock likely is must be where it certainly is.
-func TestCertainCounts(t *testing.T) {
-	for _, likely := range [][2]float64{{1, 2}, {1, 4.5}, {4.2, 4.4}, {9, 12}} {
-		var k clock.Reading
-		k.Certain.Low, k.Certain.High, k.Likely.Low, k.Likely.High = 4, 5, likely[0], likely[1]
-		if narrow(&k, &k); !k.Certain.Contains(k.Likely.Low) || !k.Certain.Contains(k.Likely.High) || !k.Likely.Contains(k.Offset) {
-			t.Errorf("%v: %+v", likely, k)
-		}
-	}
 }
 
 // Nobody waits for a client that sends only a part of a request.

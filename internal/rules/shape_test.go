@@ -112,18 +112,18 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3706, 3926},
+	".":              {3677, 3914},
 	"estimate":       {875, 1163},
 	"estimate/areas": {3355, 984},
 	"estimate/joint": {1473, 941},
-	"estimate/clock": {1103, 900},
+	"estimate/clock": {1167, 911},
 	"lda":            {2653, 3134},
 	"lda/control":    {450, 757},
 	"lda/flows":      {444, 213},
 	"lda/lost":       {547, 407},
 	"lda/mplane":     {1607, 1201},
 	"lda/kernel":     {2361, 1945},
-	"lds":            {2799, 3661},
+	"lds":            {2795, 3661},
 	"colate":         {4131, 3618},
 	"rli":            {2848, 2804},
 	"hashing":        {1556, 2275},
