@@ -205,7 +205,7 @@ func (w *way) add(up, down *tally, end int64) {
 		w.err = err
 	}
 	if w.flows != nil {
-		w.flows.Add(up.flows, down.flows, end)
+		w.flows.Add(end, up.flows, down.flows)
 	}
 	w.end = end
 }
