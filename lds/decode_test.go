@@ -106,8 +106,9 @@ func TestDecode(t *testing.T) {
 			paper := make([]float64, len(v.flows))
 			constant := make([]float64, len(v.flows))
 			for i, f := range v.flows {
-				r := must(Estimate(up, down, f))
-				paper[i], constant[i] = r.Mean, v.mean
+				if constant[i] = v.mean; v.packets[i] >= 100 { // it is compared for these
+					paper[i] = must(Estimate(up, down, f)).Mean
+				}
 			}
 			known := mustDecode(t, up, down, records(v.flows, v.packets))
 			decoded := mustDecode(t, up, down, records(v.flows, nil))

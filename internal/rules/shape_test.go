@@ -112,7 +112,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3677, 3914},
+	".":              {3677, 3926},
 	"estimate":       {875, 1163},
 	"estimate/areas": {3355, 984},
 	"estimate/joint": {1473, 941},
@@ -123,7 +123,7 @@ var sizes = map[string][2]int{
 	"lda/lost":       {547, 407},
 	"lda/mplane":     {1607, 1201},
 	"lda/kernel":     {2361, 1945},
-	"lds":            {2795, 3680},
+	"lds":            {2795, 3681},
 	"colate":         {4122, 3623},
 	"rli":            {2848, 2804},
 	"hashing":        {1556, 2275},
