@@ -43,7 +43,7 @@ func crafted(seed uint64, n int) [][]byte {
 	return packets
 }
 
-// Whoever sees the traffic sends packets again behind the first point: their cells become unusable, and the others stay right.
+// Whoever sees the traffic sends packets again behind the first point: their cells become unusable, and all others stay right.
 func TestReplayedPackets(t *testing.T) {
 	const packets, replayed = 200_000, 300
 	up, down := must(lda.New(lda.DefaultConfig)), must(lda.New(lda.DefaultConfig))

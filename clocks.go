@@ -35,11 +35,6 @@ func (c *clocks) reset(of sessions) {
 	c.exchanged = slices.DeleteFunc(c.exchanged, func(x exchange) bool { return x.of != of })
 }
 
-// sample takes the stamps of a packet at both points. The near point is the second.
-func (c *clocks) sample(direction int, sent, received uint64, cut int64) {
-	c.messages.add(&c.config, direction, sent, received, (cut+1)*int64(c.config.Cut))
-}
-
 // An exchange is when a request was sent and its reply came, by the second point's clock, and when it was answered, by the first one's.
 type exchange struct {
 	sent, answered, came int64
@@ -75,17 +70,6 @@ func (t *tracked) read(config *Config, from, to int64, outliers int) {
 	}
 }
 
-// exchange adds up the exchanges that belong to a report's sessions.
-func (c *clocks) exchange(of sessions) {
-	c.exchanged = slices.DeleteFunc(c.exchanged, func(x exchange) bool {
-		if x.of == of {
-			c.exchanges.add(&c.config, back, uint64(x.sent), uint64(x.answered), x.sent)
-			c.exchanges.add(&c.config, forth, uint64(x.answered), uint64(x.came), x.came)
-		}
-		return x.of == of
-	})
-}
-
 // A passage is when the packets of a report came: the sums, over these, of how long after its beginning the middle of
 // their cuts was, and of how far they may be from it, in ns. Clocks that drift need it.
 type passage struct{ packets, later, apart float64 }
@@ -102,7 +86,13 @@ func (p *passage) add(down *tally, from, to int64) {
 func (c *clocks) apply(r *Report, ways [2]*way, of sessions, came [2]passage) {
 	from, to, middle := r.Start.UnixNano(), r.Start.UnixNano()+int64(r.Length), float64(r.Length)/2
 	c.messages.read(&c.config, from, to, 1)
-	c.exchange(of)
+	c.exchanged = slices.DeleteFunc(c.exchanged, func(x exchange) bool {
+		if x.of == of {
+			c.exchanges.add(&c.config, back, uint64(x.sent), uint64(x.answered), x.sent)
+			c.exchanges.add(&c.config, forth, uint64(x.answered), uint64(x.came), x.came)
+		}
+		return x.of == of
+	})
 	c.exchanges.read(&c.config, from, to, 0) // they are signed
 	delays, added := [2]*Traffic{&r.Forth, &r.Back}, [2]float64{float64(ways[forth].told.added), float64(ways[back].told.added)}
 	if c.config.ClocksAgree {
@@ -184,7 +174,7 @@ func (c *clocks) tell(r *Report, added float64) (unknown error) {
 	return unknown
 }
 
-// moved returns a reading for a time so much later, and for delays to which so much was added.
+// moved returns the reading of a time that is later by so many ns, for delays to which a constant was added.
 func moved(r clock.Reading, later, added float64) clock.Reading {
 	move := func(i *estimate.Interval, drift estimate.Interval) {
 		low, high := gained(drift, later, 0)

@@ -93,7 +93,7 @@ func (c *comparison) next(cut int64) (Report, bool) {
 	if !c.begun {
 		return Report{}, false
 	}
-	if len(c.held) > 0 && cut-c.held[0].ended-2 > c.hold()+c.cuts { // points that are idle cut no more seldom
+	if len(c.held) > 0 && cut-c.held[0].ended-2 > c.hold()+c.cuts { // idle points make their long cuts at least this often
 		return c.release(), true
 	}
 	if jump := floorDiv(cut, c.cuts) - c.current; jump < -1 && (c.paired > cut || cut-c.paired > 2*c.cuts) || jump > maxBehind {
@@ -187,7 +187,9 @@ func (c *comparison) take(p *pair) {
 		if !c.config.ClocksAgree { // nothing drifts
 			c.came[d].add(down, (p.after-c.covered)*int64(c.config.Cut), (p.through-c.covered)*int64(c.config.Cut))
 		}
-		w.compare(up, down, p, func(sent, received uint64) { c.clocks.sample(d, sent, received, p.through) })
+		w.compare(up, down, p, func(sent, received uint64) {
+			c.clocks.messages.add(&c.config, d, sent, received, (p.through+1)*int64(c.config.Cut))
+		})
 	}
 	c.paired = p.through
 }

@@ -129,9 +129,6 @@ func (k Key) text() string {
 	return k.secret.Value()
 }
 
-// leastKey is the least length of a Key, in bytes: what is derived from a shorter one could be found by trial.
-const leastKey = 16
-
 // withDefaults returns the Config with zeros replaced. Its Cells have no identity, so that
 // points of many Keys can share room: records say whose they are.
 func (c Config) withDefaults() Config {
@@ -153,7 +150,7 @@ func (c Config) validate() error {
 	bad := func(field string, got any, want string) error { return estimate.Invalid("hoplag", field, got, want) }
 	least := 1024 * int(max(4, time.Second/max(c.Cut, time.Millisecond))) // what nearly empty cuts of a second take
 	switch key := len(c.Key.text()); {
-	case key < leastKey:
+	case key < 16: // what is derived from a shorter one could be found by trial
 		return bad("Key", fmt.Sprintf("%d bytes long", key), "at least 16")
 	case len(c.Name) > 255:
 		return bad("Name", fmt.Sprintf("%d bytes long", len(c.Name)), "at most 255")

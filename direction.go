@@ -267,7 +267,7 @@ type pile struct {
 	many *tally
 }
 
-// maxFew is the length of the list.
+// maxFew is how many packets the list holds.
 const maxFew = 512
 
 func (p *pile) add(c *Config, entries []entry) {

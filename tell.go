@@ -38,8 +38,15 @@ func (w *way) tell(m *meeting, from, to int64, fresh, last bool) Traffic {
 		w.missing = w.missing[max(0, len(w.missing)-mostMissing):] // they may never be told
 		return d
 	}
-	w.forget(end)
-	d.Missing, w.missing = slices.DeleteFunc(w.missing, w.namedBefore), nil
+	maps.DeleteFunc(w.names, func(n [2]int64, _ bool) bool { // no trail goes back to what is so old, by the sender's clock
+		return end-n[1] > longestDelay*int64(w.config.Cut)
+	})
+	d.Missing, w.missing = slices.DeleteFunc(w.missing, func(m lost.Name) bool { // a trail that begins before its report names it again
+		name := [2]int64{int64(m.ID), m.Sent}
+		before := w.names[name]
+		w.names[name] = true
+		return before
+	}), nil
 	slices.SortFunc(d.Missing, func(x, y lost.Name) int { return cmp.Compare(x.Sent, y.Sent) })
 	d.Missing = d.Missing[:min(len(d.Missing), mostMissing)]
 	return d
@@ -157,7 +164,7 @@ func (w *way) account(d *Traffic, r *lda.Result, fresh bool, length float64) (ca
 	more = max(min(more, int64(math.Ceil(w.given))), -w.early)
 	w.early, w.out = w.early+more, int64(r.Outstanding)
 	late := float64(seen + more)
-	if came = int(math.Ceil(max(0, min(late, w.given)))); r.Received > 0 && late == 0 { // or nothing shows that those of before will not come
+	if came = int(math.Ceil(max(0, min(late, w.given)))); r.Received > 0 && late == 0 { // or nothing shows that earlier ones will not come
 		w.given *= 0.99
 	}
 	w.given = max(0, w.given+float64(r.Lost)-late)
@@ -259,17 +266,4 @@ func (w *way) name(m *meeting) {
 	trails, names := m.asks(w.direction, trails)
 	w.missing = append(w.missing, names.Names...)
 	w.total.TakeOut(names.Lost(w.config.Cells, trails))
-}
-
-// namedBefore reports whether a message was named before, and remembers that it is now. A trail that begins before its
-// report names it again.
-func (w *way) namedBefore(m lost.Name) (before bool) {
-	name := [2]int64{int64(m.ID), m.Sent}
-	before, w.names[name] = w.names[name], true
-	return before
-}
-
-// forget forgets names so old, by the sender's clock, that no trail goes back to them when a report ends.
-func (w *way) forget(now int64) {
-	maps.DeleteFunc(w.names, func(n [2]int64, _ bool) bool { return now-n[1] > longestDelay*int64(w.config.Cut) })
 }

@@ -221,7 +221,7 @@ func TestReplaysWhileOnTheirWay(t *testing.T) {
 	}
 }
 
-// A clock that is set by a day spoils no report of before. If the clocks were said to agree, reports say that they do not, and
+// A clock that is set by a day spoils no earlier report. If the clocks were said to agree, reports say that they do not, and
 // not that a point is silent. Nor does one that is set by less, while a follower asks, spoil reports of a cut.
 func TestClockSetByADay(t *testing.T) {
 	for i, by := range []time.Duration{24 * time.Hour, 24 * time.Hour, -24 * time.Hour, -2600 * time.Millisecond, -500 * time.Millisecond} {

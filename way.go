@@ -91,7 +91,7 @@ func (w *way) open(begins bool) {
 	w.sent = make([]single, cells)
 }
 
-// begin records that what was on its way is unknown. The delays of before and after, perhaps by different clocks, do not mix.
+// begin records that what was on its way is unknown. Delays before and after, perhaps by different clocks, do not mix.
 func (w *way) begin() {
 	w.begins, w.fastest, w.anew = true, least{}, math.MinInt64
 	if w.total == nil {
@@ -139,7 +139,7 @@ func (w *way) place(p *pair) {
 	w.added, w.placed = lag+early, w.total != nil
 }
 
-// aligned is how much too soon cuts may end, in ns: few packets come in between.
+// aligned is how much earlier one point's cuts may end, in ns: few packets come in between.
 const aligned = 5e5
 
 // ofSender returns when a cut of the second point's numbers ends at the sender, by its clock.

@@ -130,7 +130,7 @@ func TestMeanIntervalOfOtherLaws(t *testing.T) {
 			var names []string
 			for name, c := range configs {
 				if c.Spread > 1 && law != "lognormal packets" {
-					continue // hardly narrower than all that is known
+					continue // little is known beyond the total
 				}
 				ups, downs, names = append(ups, mustNew(t, c)), append(downs, mustNew(t, c)), append(names, name)
 			}

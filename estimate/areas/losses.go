@@ -209,7 +209,7 @@ func (l *losses) calm(group, cut int, all []calmEvent) {
 	}
 }
 
-// usually returns the time that a packet took that came in a cut; but few tell little of others.
+// usually returns how long a packet took that came in a cut; a few say little about others.
 func (l *losses) usually(cut int) float64 {
 	const few = 10
 	u, all := &l.usual[cut], &l.usual[0] // nothing came in the first one
@@ -382,7 +382,7 @@ func (l *losses) soon(k int) float64 {
 	return l.share + (max(0, float64(l.areas.net[k]))/all-l.share)*varies/(varies+l.noise)
 }
 
-// leastFree is the least chance that is told from none: a span stands for no more than one over it.
+// leastFree is the least chance that counts as more than none: a span stands for no more than its inverse.
 const leastFree = 1.0 / (1 << 12)
 
 // coming returns how long packets that count as lost were on their way within the window if they still come.

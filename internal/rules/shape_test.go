@@ -112,23 +112,23 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3677, 3926},
+	".":              {3660, 3926},
 	"estimate":       {875, 1163},
 	"estimate/areas": {3355, 984},
 	"estimate/joint": {1473, 941},
-	"estimate/clock": {1164, 911},
+	"estimate/clock": {1164, 894},
 	"lda":            {2653, 3134},
 	"lda/control":    {450, 757},
 	"lda/flows":      {444, 213},
 	"lda/lost":       {547, 407},
 	"lda/mplane":     {1607, 1201},
 	"lda/kernel":     {2361, 1945},
-	"lds":            {2795, 3681},
+	"lds":            {2795, 3677},
 	"colate":         {4122, 3623},
 	"rli":            {2848, 2804},
 	"hashing":        {1556, 2275},
-	"queue":          {1993, 2090},
-	"internal":       {1056, 2320},
+	"queue":          {1992, 2090},
+	"internal":       {1056, 2305},
 	"examples":       {5537, 4363},
 	"bench":          {7684, 3209},
 }
