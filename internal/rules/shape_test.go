@@ -116,7 +116,7 @@ var sizes = map[string][2]int{
 	"estimate":       {875, 1163},
 	"estimate/areas": {3355, 984},
 	"estimate/joint": {1473, 941},
-	"estimate/clock": {1164, 894},
+	"estimate/clock": {1161, 894},
 	"lda":            {2653, 3134},
 	"lda/control":    {450, 757},
 	"lda/flows":      {444, 213},
