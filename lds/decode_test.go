@@ -147,7 +147,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// Packets that no record has are decoded, far better than by the least loaded cell; a flow of dozens is not
+// Counts that no record has are decoded, far better than by the least loaded cell; a flow of dozens is not
 // taken for one of a few, and one that had none is given none. With two flows to a cell, the rows leave almost
 // nothing open, although half of all flows share each of their cells.
 func TestDecodePackets(t *testing.T) {

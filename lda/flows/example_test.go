@@ -8,7 +8,7 @@ import (
 	"github.com/hoplag/hoplag/lda/flows"
 )
 
-// Two flows, whose packets take 5 and 9 ms, for a second that the points cut each 100 ms. The report waits until it
+// Two flows, whose packets take 5 and 9 ms, for a second that the points cut every 100 ms. The report waits until it
 // is known what came of its packets.
 func Example() {
 	const cut = 100 * time.Millisecond
