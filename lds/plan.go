@@ -208,7 +208,7 @@ func (d *Demand) unread(c *Config, small, packets float64) (none float64) {
 }
 
 // inTable sets how the large flows fare in a table of some rooms, and returns the fraction of all flows that it holds. The numbers
-// that packets draw are uniform, so a flow of n packets draws below a limit with probability 1 − (1−limit)^n. Both points hold it from
+// that packets draw are even, so a flow of n packets draws below a limit with probability 1 − (1−limit)^n. Both points hold it from
 // one packet on unless the first that draws low enough is lost. Flows fall into buckets at random, so as many are expected below
 // the limit of a bucket as a Gamma distribution of the shape bucketFlows says (here by E. Wilson and M. Hilferty, 1931).
 func (d *Demand) inTable(rooms int, large []chances) (held float64) {

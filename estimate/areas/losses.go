@@ -382,7 +382,7 @@ func (l *losses) soon(k int) float64 {
 	return l.share + (max(0, float64(l.areas.net[k]))/all-l.share)*varies/(varies+l.noise)
 }
 
-// leastFree is the least chance that counts as more than none: a span stands for no more than its inverse.
+// leastFree is the least chance that is told from none: a span stands for no more than one over it.
 const leastFree = 1.0 / (1 << 12)
 
 // coming returns how long packets that count as lost were on their way within the window if they still come.

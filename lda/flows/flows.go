@@ -48,7 +48,7 @@ type Meter struct {
 	ends    []int   // and those at which such reports ended
 }
 
-// A flow has the cells from cells times its number on.
+// A flow is one of them. Its cells are those from cells times its number on.
 type flow struct {
 	number int
 	place  uint64
