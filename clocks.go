@@ -24,12 +24,7 @@ type clocks struct {
 // A tracked is a tracker and the samples of the current report, by direction.
 type tracked struct {
 	*clock.Tracker
-	samples [2][]clock.Sample
-	cut     [2]struct {
-		ends    int64 // the latest, by the near clock
-		from    int   // its first sample
-		slowest int64 // that may still be among its kept samples
-	}
+	samples [2]clock.Least
 	reading clock.Reading
 	known   bool
 }
@@ -40,72 +35,39 @@ func (c *clocks) reset(of sessions) {
 	c.exchanged = slices.DeleteFunc(c.exchanged, func(x exchange) bool { return x.of != of })
 }
 
-// sample takes the stamps of a packet at both points. The near point is the second.
-func (c *clocks) sample(direction int, sent, received uint64, cut int64) {
-	c.messages.add(&c.config, direction, sent, received, (cut+1)*int64(c.config.Cut))
-}
-
 // An exchange is when a request was sent and its reply came, by the second point's clock, and when it was answered, by the first one's.
 type exchange struct {
 	sent, answered, came int64
 	of                   sessions
 }
 
-// leastSamples is how many of each direction's samples, those of the least delay, are kept of each cut: more than a
-// tracker ranks. Where clocks drift by more in a report than delays vary, the least of a report are all of its one end.
-const leastSamples = 8
-
 func (t *tracked) add(config *Config, direction int, sent, received uint64, near int64) {
 	if config.ClocksAgree {
 		return
 	}
-	bits := int(config.Cells.SumBits)
-	s := clock.There(sent, received, 1, bits, near)
-	if direction == forth {
-		s = clock.Back(sent, received, 1, bits, near)
+	sample := clock.There
+	if direction == forth { // the near point is the second
+		sample = clock.Back
 	}
-	all, of := t.samples[direction], &t.cut[direction]
-	if len(all) == 0 || near != of.ends {
-		of.ends, of.from, of.slowest = near, len(all), math.MaxInt64
-	}
-	if s.Delay >= of.slowest {
-		return
-	}
-	if all = append(all, s); len(all)-of.from == 2*leastSamples {
-		slices.SortFunc(all[of.from:], func(a, b clock.Sample) int { return cmp.Compare(a.Delay, b.Delay) })
-		all = all[:of.from+leastSamples]
-		of.slowest = all[len(all)-1].Delay
-	}
-	t.samples[direction] = all
+	t.samples[direction].Add(sample(sent, received, 1, int(config.Cells.SumBits), near), near)
 }
 
 // read ends a report.
 func (t *tracked) read(config *Config, from, to int64, outliers int) {
+	there, home := t.samples[back].Take(), t.samples[forth].Take()
 	if t.Tracker == nil {
-		if len(t.samples[forth])+len(t.samples[back]) == 0 {
+		if len(there)+len(home) == 0 {
 			return
 		}
 		k := clock.DefaultConfig
 		k.SumBits, k.Asymmetry, k.Outliers, k.MaxDrift = int(config.Cells.SumBits), 0, outliers, 5*mostDrift
 		t.Tracker = must(clock.New(k)) // SumBits was validated
 	}
-	_, err := t.Add(t.samples[back], t.samples[forth])
-	t.samples[forth], t.samples[back] = t.samples[forth][:0], t.samples[back][:0]
+	_, err := t.Add(there, home)
 	if t.known = err == nil; t.known {
 		t.reading, err = t.Between(from, to)
 		t.known = err == nil && t.reading.Certain.Bounded()
 	}
-}
-
-// exchange adds up the exchanges that belong to a report's sessions.
-func (c *clocks) exchange(of sessions) {
-	c.exchanged = slices.DeleteFunc(c.exchanged, func(x exchange) bool {
-		if x.of == of {
-			c.exchanges.add(&c.config, back, uint64(x.sent), uint64(x.answered), x.sent)
-			c.exchanges.add(&c.config, forth, uint64(x.answered), uint64(x.came), x.came)
-		}
-		return x.of == of
-	})
 }
 
 // A passage is when the packets of a report came: the sums, over these, of how long after its beginning the middle of
@@ -124,7 +86,13 @@ func (p *passage) add(down *tally, from, to int64) {
 func (c *clocks) apply(r *Report, ways [2]*way, of sessions, came [2]passage) {
 	from, to, middle := r.Start.UnixNano(), r.Start.UnixNano()+int64(r.Length), float64(r.Length)/2
 	c.messages.read(&c.config, from, to, 1)
-	c.exchange(of)
+	c.exchanged = slices.DeleteFunc(c.exchanged, func(x exchange) bool {
+		if x.of == of {
+			c.exchanges.add(&c.config, back, uint64(x.sent), uint64(x.answered), x.sent)
+			c.exchanges.add(&c.config, forth, uint64(x.answered), uint64(x.came), x.came)
+		}
+		return x.of == of
+	})
 	c.exchanges.read(&c.config, from, to, 0) // they are signed
 	delays, added := [2]*Traffic{&r.Forth, &r.Back}, [2]float64{float64(ways[forth].told.added), float64(ways[back].told.added)}
 	if c.config.ClocksAgree {
@@ -178,20 +146,19 @@ func (c *clocks) tell(r *Report, added float64) (unknown error) {
 	case steep(m) || steep(x):
 		unknown = errors.New("their rates differ by more than 0.1 %")
 	case m.known:
-		*k = known(&m.reading, cmp.Or(float64(c.config.Asymmetry), m.reading.RoundTrip/2))
+		*k = m.reading.Allow(cmp.Or(float64(c.config.Asymmetry), m.reading.RoundTrip/2))
 		if x.known {
-			narrow(k, &x.reading)
+			*k = k.Within(x.reading)
 		}
 		// All the time by which exchanges take longer may be one way. If they contradict packets even so, either may be uneven.
 		uneven := x.reading.RoundTrip/2 + max(0, x.reading.RoundTrip-m.reading.RoundTrip)
 		if c.config.Asymmetry == 0 && x.known && 2*math.Abs(x.reading.Offset-m.reading.Offset) > uneven {
-			other := known(&x.reading, uneven)
-			narrow(&other, k)
+			other := x.reading.Allow(uneven).Within(*k)
 			k.Likely.Low, k.Likely.High = min(k.Likely.Low, other.Likely.Low), max(k.Likely.High, other.Likely.High)
 			k.Offset = k.Likely.Low + (k.Likely.High-k.Likely.Low)/2
 		}
 	case x.known:
-		*k = known(&x.reading, math.Inf(1))
+		*k = x.reading.Allow(math.Inf(1))
 	case r.Forth.Err == nil && r.Back.Err == nil && r.Forth.Mean+r.Back.Mean < added:
 		unknown = errors.New("messages arrive before they are sent; is Passed called after a message has left?")
 	case r.Back.Received > 0:
@@ -207,7 +174,7 @@ func (c *clocks) tell(r *Report, added float64) (unknown error) {
 	return unknown
 }
 
-// moved returns a reading for a time so much later, and for delays to which so much was added.
+// moved returns the reading of a time that is later by so many ns, for delays to which a constant was added.
 func moved(r clock.Reading, later, added float64) clock.Reading {
 	move := func(i *estimate.Interval, drift estimate.Interval) {
 		low, high := gained(drift, later, 0)
@@ -224,32 +191,6 @@ func gained(drift estimate.Interval, time, apart float64) (low, high float64) {
 	x, y := max(drift.Low, -mostDrift), min(drift.High, mostDrift)
 	most := max(-x, y) * apart
 	return min(x*time, y*time) - most, max(x*time, y*time) + most
-}
-
-// known returns a reading with an interval that allows for the asymmetry. If that is infinite, what is certain is left.
-func known(r *clock.Reading, asymmetry float64) clock.Reading {
-	k := *r
-	k.Likely.Low, k.Likely.High = k.Likely.Low-asymmetry/2, k.Likely.High+asymmetry/2
-	narrow(&k, r)
-	return k
-}
-
-// narrow takes into account where the offset certainly is by another reading, and how the clock drifts.
-func narrow(r, by *clock.Reading) {
-	r.Certain = meet(r.Certain, by.Certain)
-	r.CertainDrift, r.LikelyDrift = meet(r.CertainDrift, by.CertainDrift), meet(r.LikelyDrift, by.LikelyDrift)
-	likely := meet(r.Certain, r.Likely) // what is certain, where the other is not in it
-	r.Likely.Low, r.Likely.High = likely.Low, likely.High
-	r.Offset = r.Likely.Low + (r.Likely.High-r.Likely.Low)/2
-}
-
-// meet returns what two intervals have in common, or the first if that is nothing.
-func meet(a, b estimate.Interval) estimate.Interval {
-	low, high := max(a.Low, b.Low), min(a.High, b.High)
-	if low <= high {
-		a.Low, a.High = low, high
-	}
-	return a
 }
 
 // roundTrip adds up the delays there and back, from which the clocks' offset cancels out, but not what they drift from
@@ -280,7 +221,7 @@ func (d *Traffic) settle(r clock.Reading, length time.Duration, apart float64, s
 		d.Err = fmt.Errorf("%w: messages seem to arrive %s before they are sent", estimate.ErrClocks, Format(-most))
 		return
 	}
-	whole := r.Correct(estimate.Delay{Mean: d.Mean, StdDev: d.StdDev}, evenly*float64(length))
+	whole := r.Subtract(estimate.Delay{Mean: d.Mean, StdDev: d.StdDev}, evenly*float64(length))
 	d.Mean, d.StdDev = whole.Mean, whole.StdDev
 	d.DeviationInterval95.Low = min(d.DeviationInterval95.Low, d.StdDev)
 	d.Certain = total(d.Certain, r.Certain)
@@ -336,61 +277,4 @@ func (d *Traffic) unsettle(why error, w *way) {
 		f := &d.Flows[i]
 		f.Mean, f.MeanInterval95 = f.Mean-added, bound(f.MeanInterval95)
 	}
-}
-
-// A single is a packet that was alone in its cell, unless its cut is 0.
-type single struct {
-	stamp  uint64 // ambiguous if several packets look alike
-	cut    uint32 // its lowest bits
-	digest uint32
-}
-
-const (
-	ambiguous    = math.MaxUint64
-	longestDelay = 300 // for so many cuts a packet is waited for
-)
-
-func (s *single) recent(cut int64) bool { return s.cut != 0 && uint32(cut)-s.cut < longestDelay }
-
-// match finds packets that were alone in a cell at both points, whatever cuts they passed in.
-func (w *way) match(up, down *tally, cut int64, sample func(sent, received uint64)) {
-	if up != nil {
-		up.all.Singles(func(cell int, digest uint32, stamp uint64) {
-			s := &w.sent[cell]
-			if s.recent(cut) && s.digest == digest {
-				stamp = ambiguous
-			}
-			*s = single{stamp, uint32(cut), digest}
-		})
-	}
-	found := func(cell int, digest uint32, stamp uint64) bool {
-		s := &w.sent[cell]
-		if s.digest == digest && s.recent(cut) && s.stamp != ambiguous {
-			delay := estimate.SignExtend(stamp-s.stamp+uint64(w.lag), int(w.config.Cells.SumBits))
-			w.fastest.add(delay, 0, cut*int64(w.config.Cut))
-			sample(s.stamp, stamp)
-			s.cut = 0
-			return true
-		}
-		return s.digest == digest
-	}
-	for _, e := range w.hasty {
-		found(e.cell, e.digest, e.stamp)
-	}
-	if w.hasty = w.hasty[:0]; down == nil {
-		return
-	}
-	down.all.Singles(func(cell int, digest uint32, stamp uint64) {
-		if !found(cell, digest, stamp) {
-			w.hasty = append(w.hasty, received{cell, digest, stamp})
-		}
-	})
-}
-
-// A received is a packet that was alone in its cell where it came. It may be sent in the next pair, whose cuts end sooner
-// at the sender: without these, the fastest of a burst at the end of a cut would be missing.
-type received struct {
-	cell   int
-	digest uint32
-	stamp  uint64
 }

@@ -93,7 +93,7 @@ func (c *comparison) next(cut int64) (Report, bool) {
 	if !c.begun {
 		return Report{}, false
 	}
-	if len(c.held) > 0 && cut-c.held[0].ended-2 > c.hold()+c.cuts { // points that are idle cut no more seldom
+	if len(c.held) > 0 && cut-c.held[0].ended-2 > c.hold()+c.cuts { // idle points make their long cuts at least this often
 		return c.release(), true
 	}
 	if jump := floorDiv(cut, c.cuts) - c.current; jump < -1 && (c.paired > cut || cut-c.paired > 2*c.cuts) || jump > maxBehind {
@@ -138,6 +138,17 @@ func (c *comparison) hold() (cuts int64) {
 	return cuts
 }
 
+const (
+	// longestHold is how many intervals a report waits while it is unknown how long packets take.
+	longestHold = 3
+
+	// learning is the most cuts that a session is watched before late packets count as lost.
+	learning = 45
+
+	// maxBehind is the number of missing reports after which they are given up.
+	maxBehind = 60
+)
+
 // due is the cut at which the next report can be released.
 func (c *comparison) due() int64 {
 	if len(c.held) > 0 {
@@ -152,22 +163,6 @@ func (c *comparison) early(cut int64) bool {
 	most := c.paired + int64(time.Second/2/c.config.Cut)
 	return c.begun && c.paired <= cut && cut < min(most, c.due())
 }
-
-const (
-	// unsettled stands for an unknown number of cuts that packets take to settle, and longestHold is how many
-	// intervals a report waits then.
-	unsettled, longestHold = 90, 3
-
-	// learning is the most cuts that a session is watched before late packets count as lost.
-	learning = 45
-
-	// maxBehind is the number of missing reports after which they are given up.
-	maxBehind = 60
-
-	// settling is the most cuts after a session's beginning in which packets may still come that were on their
-	// way, or seem lost because only one point counted them.
-	settling = 10
-)
 
 // take compares a pair.
 func (c *comparison) take(p *pair) {
@@ -192,7 +187,9 @@ func (c *comparison) take(p *pair) {
 		if !c.config.ClocksAgree { // nothing drifts
 			c.came[d].add(down, (p.after-c.covered)*int64(c.config.Cut), (p.through-c.covered)*int64(c.config.Cut))
 		}
-		w.compare(up, down, p, func(sent, received uint64) { c.clocks.sample(d, sent, received, p.through) })
+		w.compare(up, down, p, func(sent, received uint64) {
+			c.clocks.messages.add(&c.config, d, sent, received, (p.through+1)*int64(c.config.Cut))
+		})
 	}
 	c.paired = p.through
 }

@@ -50,6 +50,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"sync/atomic"
 	"time"
 	"unique"
 
@@ -128,9 +129,6 @@ func (k Key) text() string {
 	return k.secret.Value()
 }
 
-// leastKey is the least length of a Key, in bytes: what is derived from a shorter one could be found by trial.
-const leastKey = 16
-
 // withDefaults returns the Config with zeros replaced. Its Cells have no identity, so that
 // points of many Keys can share room: records say whose they are.
 func (c Config) withDefaults() Config {
@@ -152,7 +150,7 @@ func (c Config) validate() error {
 	bad := func(field string, got any, want string) error { return estimate.Invalid("hoplag", field, got, want) }
 	least := 1024 * int(max(4, time.Second/max(c.Cut, time.Millisecond))) // what nearly empty cuts of a second take
 	switch key := len(c.Key.text()); {
-	case key < leastKey:
+	case key < 16: // what is derived from a shorter one could be found by trial
 		return bad("Key", fmt.Sprintf("%d bytes long", key), "at least 16")
 	case len(c.Name) > 255:
 		return bad("Name", fmt.Sprintf("%d bytes long", len(c.Name)), "at most 255")
@@ -247,4 +245,98 @@ func floorDiv(a, b int64) int64 {
 		q--
 	}
 	return q
+}
+
+// mostDrift is how far the rates of clocks may differ. Trackers look farther, to notice it where they differ by more.
+const mostDrift = 1e-3
+
+// A timeline tells the time in nanoseconds since 1970. Of the system's clocks it reads the monotonic one, which
+// is cheaper than the wall clock and never steps, and notices when the wall clock is set.
+type timeline struct {
+	base time.Time
+	wall atomic.Int64 // what the clock said, as far as is known, at base
+	user interface{ Now() time.Time }
+	next int64 // when the clock was last followed, since base
+}
+
+// stepLimit is how far a clock may be from where it was, and the time since then, before that counts as a step.
+const stepLimit = 100 * time.Microsecond
+
+func newTimeline(user interface{ Now() time.Time }) *timeline {
+	t := &timeline{base: time.Now(), user: user}
+	t.wall.Store(t.set())
+	return t
+}
+
+// set returns what the clock says that the time at base was.
+func (t *timeline) set() int64 {
+	now := time.Now()
+	wall := now
+	if t.user != nil {
+		wall = t.user.Now()
+	}
+	return wall.UnixNano() - int64(now.Sub(t.base))
+}
+
+func (t *timeline) now() int64 {
+	if t.user != nil {
+		return t.user.Now().UnixNano()
+	}
+	return t.wall.Load() + t.elapsed()
+}
+
+// of returns the timeline's time for a time.Time; if that came from time.Now, by the monotonic clock as well.
+func (t *timeline) of(at time.Time) int64 {
+	if t.user != nil || at == at.Round(0) { // it has no monotonic reading
+		return at.UnixNano()
+	}
+	return t.wall.Load() + int64(at.Sub(t.base))
+}
+
+// A mark is what a timeline was when a cut was made.
+type mark struct{ wall, at int64 } // timeline.wall and timeline.next
+
+// nowAs returns the time, and that since the timeline began, and whether the clock is surely the one that a cut
+// was made with: it may have been set since, and the point has not noticed yet, or makes its first cut.
+func (t *timeline) nowAs(of mark) (now, elapsed int64, sure bool) {
+	now, elapsed = t.now(), t.elapsed()
+	was := of.wall + elapsed
+	return now, elapsed, max(now-was, was-now) <= t.strays(elapsed-of.at)
+}
+
+// strays returns how far a clock may stray in a time, in ns, before that counts as a step.
+func (t *timeline) strays(since int64) int64 {
+	if t.user == nil {
+		return int64(stepLimit)
+	}
+	return int64(stepLimit) + int64(5*mostDrift*float64(since))
+}
+
+// elapsed returns the time since the timeline began, whatever the clock says.
+func (t *timeline) elapsed() int64 { return int64(time.Since(t.base)) }
+
+// follow sets the timeline to the clock if that was stepped, and returns by how much, or 0. Two clocks are read
+// one after the other, so a single reading may be off because of the scheduler.
+func (t *timeline) follow() (step int64) {
+	at := t.elapsed()
+	limit := t.strays(at - t.next)
+	t.next = at
+	for range 5 {
+		set := t.set()
+		if step = set - t.wall.Load(); max(step, -step) <= limit {
+			if t.user != nil {
+				t.wall.Store(set)
+			}
+			return 0
+		}
+	}
+	t.wall.Add(step)
+	return step
+}
+
+func must[T any](x T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return x
 }

@@ -371,8 +371,8 @@ func TestShortReportsTakeNoneForLost(t *testing.T) {
 }
 
 // Where a point is made anew while many messages are on their way, none of which is lost, no report says that any
-// was, or that clocks disagree. With each of these seeds one did that took what had not settled for lost, and the area
-// that lacks what was on its way for delays.
+// was, or that clocks disagree. With each of these seeds one did, as long as reports counted as lost what had
+// not settled, and took areas without what was on its way for delays.
 func TestRestartLosesNothing(t *testing.T) {
 	c := Config{Key: testKey, ClocksAgree: true, Report: 100 * time.Millisecond}
 	for _, seed := range []uint64{0, 6, 13, 28} {

@@ -10,8 +10,6 @@ import (
 
 	"github.com/hoplag/hoplag/estimate/areas"
 	"github.com/hoplag/hoplag/hashing"
-	"github.com/hoplag/hoplag/lda"
-	"github.com/hoplag/hoplag/lda/flows"
 	"github.com/hoplag/hoplag/lda/lost"
 )
 
@@ -269,7 +267,7 @@ type pile struct {
 	many *tally
 }
 
-// maxFew is the length of the list.
+// maxFew is how many packets the list holds.
 const maxFew = 512
 
 func (p *pile) add(c *Config, entries []entry) {
@@ -285,50 +283,6 @@ func (p *pile) add(c *Config, entries []entry) {
 	p.many.add(entries)
 }
 
-// A tally adds up the packets of one direction between two cuts.
-type tally struct {
-	all   *lda.Sparse
-	flows *flows.Table
-	cells lda.Config
-}
-
-// borrowed has empty tallies. Few are in use at a time, however many points there are, and the processor's cache has them.
-var borrowed sync.Pool
-
-// borrowTally returns an empty tally for a Config that was validated, which is to be given back.
-func borrowTally(c *Config) *tally {
-	t, ok := borrowed.Get().(*tally)
-	if !ok || t.cells != c.Cells {
-		t = &tally{must(lda.NewSparse(c.Cells)), flows.NewTable(0), c.Cells}
-	}
-	t.flows.Reset(c.Flows)
-	return t
-}
-
-// borrowInto borrows a tally unless there is one.
-func borrowInto(t **tally, c *Config) *tally {
-	if *t == nil {
-		*t = borrowTally(c)
-	}
-	return *t
-}
-
-func (t *tally) giveBack() {
-	if t == nil {
-		return
-	}
-	t.all.Reset()
-	t.flows.Reset(0)
-	borrowed.Put(t)
-}
-
-func must[T any](x T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return x
-}
-
 func (t *tally) add(entries []entry) {
 	for i := range entries {
 		e := &entries[i]
@@ -337,24 +291,6 @@ func (t *tally) add(entries []entry) {
 			t.flows.Update(e.flow, e.packet, e.time)
 		}
 	}
-}
-
-// addPart adds what passed in one direction, from a checked record.
-func (t *tally) addPart(p part) {
-	if p.packed != nil {
-		p.packed(&t.all.Aggregator)
-	}
-	if p.flows != nil {
-		t.flows.Merge(p.flows)
-	}
-}
-
-func (t *tally) shift(by int64) {
-	if t == nil || by == 0 {
-		return
-	}
-	t.all.Shift(by)
-	t.flows.Shift(by)
 }
 
 // A point remembers what it sent once it is known to send: the first point when

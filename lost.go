@@ -5,7 +5,6 @@ import (
 	"crypto/cipher"
 	"crypto/rand"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -46,32 +45,4 @@ func (s *sealer) names(data []byte, trails []areas.Trail, d *Direction) (lost.Na
 	names := slices.Clone(data[aes.BlockSize:])
 	s.crypt(names, data[:aes.BlockSize])
 	return lost.DecodeNames(names, trails, d.hash.number)
-}
-
-// name finds out which messages were lost, some perhaps after the report, and takes them out of the areas.
-func (w *way) name(m *meeting) {
-	if m.asks == nil {
-		return
-	}
-	var trails []areas.Trail
-	w.total.Trails(func(t areas.Trail) { trails = append(trails, t) })
-	if len(trails) == 0 {
-		return
-	}
-	trails, names := m.asks.which(w.direction, trails)
-	w.missing = append(w.missing, names.Names...)
-	w.total.TakeOut(names.Lost(w.config.Cells, trails))
-}
-
-// namedBefore reports whether a message was named before, and remembers that it is now. A trail that begins before its
-// report names it again.
-func (w *way) namedBefore(m lost.Name) (before bool) {
-	name := [2]int64{int64(m.ID), m.Sent}
-	before, w.names[name] = w.names[name], true
-	return before
-}
-
-// forget forgets names so old, by the sender's clock, that no trail goes back to them when a report ends.
-func (w *way) forget(now int64) {
-	maps.DeleteFunc(w.names, func(n [2]int64, _ bool) bool { return now-n[1] > longestDelay*int64(w.config.Cut) })
 }

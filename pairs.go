@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/areas"
+	"github.com/hoplag/hoplag/lda/lost"
 )
 
 // A meeting takes the cuts of two points, one by one, adds up those of the shards of a point, and finds which cuts of the two
@@ -16,8 +18,8 @@ type meeting struct {
 	seal  *sealer
 	cut   int64 // length, ns
 	ends  [2]end
-	asks  *follower // who asks the first point, so that round trips are known, or nil
-	limit int64     // a pair does not go beyond this moment if nothing passed there
+	asks  asks  // of a follower, whose round trips are known, or nil
+	limit int64 // a pair does not go beyond this moment if nothing passed there
 
 	warm    bool         // the next pair begins at a moment that both points know
 	pair    pair         // the next one, so far
@@ -25,6 +27,9 @@ type meeting struct {
 	added   bool         // to it
 	blocked bool         // waiting for a shard
 }
+
+// An asks asks what is missing in trails, and returns the names, and the trails that it asked about, which may be fewer.
+type asks func(direction int, trails []areas.Trail) ([]areas.Trail, lost.Names)
 
 const first, second = 0, 1 // the two points, as indices
 

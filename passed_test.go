@@ -145,7 +145,7 @@ func TestPassedAllocatesNothing(t *testing.T) {
 // nobody else wants, a hash, and a store (4.6). pool+cells has a log for each processor, which spares the 50 ns that a cache
 // line costs when several want it (4 to 5, for 116 instructions), and adds full logs to cells (as much). Another 1 to 2 are 21
 // instructions for a clock that is set, a seed or SipHash, and a log that readers find, and 12 where an id is bytes. Processors do
-// all that before they read the clock again. Then come all of these by the wall time of several goroutines together.
+// all that before they read the clock again. Then all of these again, as several goroutines take them together, by the wall clock.
 func BenchmarkPassed(b *testing.B) {
 	p, err := NewPoint(Config{Key: testKey})
 	must0(b, err)

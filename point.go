@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hoplag/hoplag/hashing"
@@ -167,7 +166,7 @@ func (p *Point) cut(last bool) {
 }
 
 func (p *Point) keep(total [2]*tally, late [2]uint32, ended int64) {
-	s := stored{interval: interval{p.session, p.step, p.through, ended, late}, wall: p.clock.wall.Load(), at: p.clock.next}
+	s := stored{interval: interval{p.session, p.step, p.through, ended, late}, mark: mark{p.clock.wall.Load(), p.clock.next}}
 	if total != [2]*tally{} {
 		s.data = p.seal.record(&s.interval, total)
 	}
@@ -181,85 +180,4 @@ func (p *Point) keep(total [2]*tally, late [2]uint32, ended int64) {
 	}
 	close(p.waiting)
 	p.waiting = make(chan struct{})
-}
-
-// A timeline tells the time in nanoseconds since 1970. Of the system's clocks it reads the monotonic one, which
-// is cheaper than the wall clock and never steps, and notices when the wall clock is set.
-type timeline struct {
-	base time.Time
-	wall atomic.Int64 // what the clock said, as far as is known, at base
-	user interface{ Now() time.Time }
-	next int64 // when the clock was last followed, since base
-}
-
-// stepLimit is how far a clock may be from where it was, and the time since then, before that counts as a step.
-const stepLimit = 100 * time.Microsecond
-
-func newTimeline(user interface{ Now() time.Time }) *timeline {
-	t := &timeline{base: time.Now(), user: user}
-	t.wall.Store(t.set())
-	return t
-}
-
-// set returns what the clock says that the time at base was.
-func (t *timeline) set() int64 {
-	now := time.Now()
-	wall := now
-	if t.user != nil {
-		wall = t.user.Now()
-	}
-	return wall.UnixNano() - int64(now.Sub(t.base))
-}
-
-func (t *timeline) now() int64 {
-	if t.user != nil {
-		return t.user.Now().UnixNano()
-	}
-	return t.wall.Load() + t.elapsed()
-}
-
-// of returns the timeline's time for a time.Time; if that came from time.Now, by the monotonic clock as well.
-func (t *timeline) of(at time.Time) int64 {
-	if t.user != nil || at == at.Round(0) { // it has no monotonic reading
-		return at.UnixNano()
-	}
-	return t.wall.Load() + int64(at.Sub(t.base))
-}
-
-// nowAs returns the time, and that since the timeline began, and whether the clock is surely the one that a cut
-// was made with: it may have been set since, and the point has not noticed yet, or makes its first cut.
-func (t *timeline) nowAs(of *stored) (now, elapsed int64, sure bool) {
-	now, elapsed = t.now(), t.elapsed()
-	was := of.wall + elapsed
-	return now, elapsed, max(now-was, was-now) <= t.strays(elapsed-of.at)
-}
-
-// strays returns how far a clock may stray in a time, in ns, before that counts as a step.
-func (t *timeline) strays(since int64) int64 {
-	if t.user == nil {
-		return int64(stepLimit)
-	}
-	return int64(stepLimit) + int64(5*mostDrift*float64(since))
-}
-
-// elapsed returns the time since the timeline began, whatever the clock says.
-func (t *timeline) elapsed() int64 { return int64(time.Since(t.base)) }
-
-// follow sets the timeline to the clock if that was stepped, and returns by how much, or 0. Two clocks are read
-// one after the other, so a single reading may be off because of the scheduler.
-func (t *timeline) follow() (step int64) {
-	at := t.elapsed()
-	limit := t.strays(at - t.next)
-	t.next = at
-	for range 5 {
-		set := t.set()
-		if step = set - t.wall.Load(); max(step, -step) <= limit {
-			if t.user != nil {
-				t.wall.Store(set)
-			}
-			return 0
-		}
-	}
-	t.wall.Add(step)
-	return step
 }

@@ -37,12 +37,65 @@ type record struct {
 	ahead *least // how far a clock of ours is ahead of the point's in this session
 }
 
-const forth, back = 0, 1 // the two directions, as indices
-
 // A part is one direction of a checked record.
 type part struct {
 	packed func(*lda.Aggregator) // adds all packets, nil if there were none
 	flows  *flows.Table          // nil without Config.Flows
+}
+
+// A tally adds up the packets of one direction between two cuts.
+type tally struct {
+	all   *lda.Sparse
+	flows *flows.Table
+	cells lda.Config
+}
+
+// borrowed has empty tallies. Few are in use at a time, however many points there are, and the processor's cache has them.
+var borrowed sync.Pool
+
+// borrowTally returns an empty tally for a Config that was validated, which is to be given back.
+func borrowTally(c *Config) *tally {
+	t, ok := borrowed.Get().(*tally)
+	if !ok || t.cells != c.Cells {
+		t = &tally{must(lda.NewSparse(c.Cells)), flows.NewTable(0), c.Cells}
+	}
+	t.flows.Reset(c.Flows)
+	return t
+}
+
+// borrowInto borrows a tally unless there is one.
+func borrowInto(t **tally, c *Config) *tally {
+	if *t == nil {
+		*t = borrowTally(c)
+	}
+	return *t
+}
+
+func (t *tally) giveBack() {
+	if t == nil {
+		return
+	}
+	t.all.Reset()
+	t.flows.Reset(0)
+	borrowed.Put(t)
+}
+
+// addPart adds what passed in one direction, from a checked record.
+func (t *tally) addPart(p part) {
+	if p.packed != nil {
+		p.packed(&t.all.Aggregator)
+	}
+	if p.flows != nil {
+		t.flows.Merge(p.flows)
+	}
+}
+
+func (t *tally) shift(by int64) {
+	if t == nil || by == 0 {
+		return
+	}
+	t.all.Shift(by)
+	t.flows.Shift(by)
 }
 
 // sessions are the sessions of both points that an exchange or a clock belongs to.
@@ -65,9 +118,6 @@ func (l *least) add(key, x, now int64) {
 		l.key, l.x, l.at, l.known = key, x, now, true
 	}
 }
-
-// mostDrift is how far the rates of clocks may differ. Trackers look farther, to notice it where they differ by more.
-const mostDrift = 1e-3
 
 const (
 	recordMagic   = "HLPC"
@@ -203,8 +253,8 @@ type history struct {
 
 type stored struct {
 	interval
-	wall, at int64  // timeline.wall in the session, and when it was followed
-	data     []byte // the record, nil if nothing passed
+	mark
+	data []byte // the record, nil if nothing passed
 }
 
 func (i *interval) end() position { return position{i.session, i.through} }

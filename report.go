@@ -69,6 +69,8 @@ type Report struct {
 	Err error `json:",omitempty"`
 }
 
+const forth, back = 0, 1 // the two directions, as indices
+
 // Traffic is what is known of the packets of one direction in a report: how long they took, in nanoseconds, and how
 // many were lost, which is what an operator looks at, and the rest.
 type Traffic struct {

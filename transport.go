@@ -33,7 +33,7 @@ func (p *Point) Follow(ctx context.Context, ask func(ctx context.Context, reques
 		ctx := context.WithValue(ctx, mostKey{}, most)
 		f := follower{ctx: ctx, point: p, ask: ask, compare: newComparison(p.config), name: randomNumber()}
 		p.Back.remember()
-		f.compare.meeting.ends[second].name, f.compare.meeting.asks = p.config.Name, &f
+		f.compare.meeting.ends[second].name, f.compare.meeting.asks = p.config.Name, f.which
 		f.compare.begin(p.number(p.clock.now()) - 1)
 		for p.wait(ctx, f.wake()) == nil {
 			now := p.number(p.clock.now()) - 1 // what both points have by now is fetched next
@@ -104,12 +104,12 @@ func (f *follower) fetchOnce(ctx context.Context) (more bool, err error) {
 		at = feed.shards[0].at
 	}
 	q := newRequest(f.name, at, nil)
-	sent, before, sure := p.clock.nowAs(&f.local)
+	sent, before, sure := p.clock.nowAs(f.local.mark)
 	data, err := f.ask(ctx, p.seal.request(q))
 	if err != nil {
 		return false, err
 	}
-	came, after, still := p.clock.nowAs(&f.local)
+	came, after, still := p.clock.nowAs(f.local.mark)
 	r, err := p.seal.answered(q, data)
 	if err != nil {
 		return false, fmt.Errorf("hoplag: %w", err)
@@ -175,7 +175,7 @@ func (p *Point) Answer(request []byte) ([]byte, error) {
 	}
 	p.mu.Unlock()
 	var sure bool
-	if a.now, _, sure = p.clock.nowAs(&latest); !sure { // cuts come with one of a session that has the clock as it is now
+	if a.now, _, sure = p.clock.nowAs(latest.mark); !sure { // cuts come with one of a session that has the clock as it is now
 		cuts, a.more = nil, false
 	}
 	return p.seal.reply(nonce, a, cuts), nil

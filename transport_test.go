@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/estimate/clock"
 )
 
 // quick is a Config for tests in real time.
@@ -222,7 +221,7 @@ func TestReplaysWhileOnTheirWay(t *testing.T) {
 	}
 }
 
-// A clock that is set by a day spoils no report of before. If the clocks were said to agree, reports say that they do not, and
+// A clock that is set by a day spoils no earlier report. If the clocks were said to agree, reports say that they do not, and
 // not that a point is silent. Nor does one that is set by less, while a follower asks, spoil reports of a cut.
 func TestClockSetByADay(t *testing.T) {
 	for i, by := range []time.Duration{24 * time.Hour, 24 * time.Hour, -24 * time.Hour, -2600 * time.Millisecond, -500 * time.Millisecond} {
@@ -307,17 +306,6 @@ func TestDriftWhileOnTheWay(t *testing.T) {
 			}
 		}
 	})
-}
-
-// Where a clock likely is must be where it certainly is.
-func TestCertainCounts(t *testing.T) {
-	for _, likely := range [][2]float64{{1, 2}, {1, 4.5}, {4.2, 4.4}, {9, 12}} {
-		var k clock.Reading
-		k.Certain.Low, k.Certain.High, k.Likely.Low, k.Likely.High = 4, 5, likely[0], likely[1]
-		if narrow(&k, &k); !k.Certain.Contains(k.Likely.Low) || !k.Certain.Contains(k.Likely.High) || !k.Likely.Contains(k.Offset) {
-			t.Errorf("%v: %+v", likely, k)
-		}
-	}
 }
 
 // Nobody waits for a client that sends only a part of a request.

@@ -171,7 +171,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// An experiment that fails is named, and the others are saved all the same.
+// An experiment that fails is named, and the others are still saved.
 func TestFailure(t *testing.T) {
 	all := coins()
 	broken := errors.New("the coin is on its edge")

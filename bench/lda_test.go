@@ -139,7 +139,7 @@ const reported, cutLength = 10, int64(1e8) // cuts, and ns of each
 
 // A literal holds what two points count in the cells of each cut. Its report is the least that one takes: it
 // reads the cells, keeps what passed, and reads that twice, by cut and by cell, since what a packet stands for
-// depends on what all lost.
+// depends on what all cells lost.
 type literal struct {
 	cells  [reported][5120][2]speed.FloorCell
 	events []literalEvent

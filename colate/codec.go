@@ -46,11 +46,9 @@ func (c *Config) headSize(samples int) int {
 	return wire.Overhead + fixedSize + 4*(c.blocks()+sampleBlocks(samples))
 }
 
-// AppendBinary appends the encoding of the epoch. The error is nil if New made the recorder.
+// AppendBinary appends the encoding of the epoch. The error is always nil.
 func (r *Recorder) AppendBinary(dst []byte) ([]byte, error) {
-	if err := made(r); err != nil {
-		return dst, err
-	}
+	made(r)
 	be, c, start := binary.BigEndian, &r.config, len(dst)
 	h := epochHead{config: r.config, start: r.start, limit: r.limit}
 	h.codecs()

@@ -9,8 +9,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A Recorder holds one point's counters of one epoch (§3.1). Make one with New; it never grows. It is not safe
-// for concurrent use: keep one Recorder per goroutine and Merge them.
+// A Recorder holds one point's counters of one epoch (§3.1), and never grows. It is not safe for concurrent use:
+// keep one Recorder per goroutine and Merge them. The zero value panics except in UnmarshalBinary.
 type Recorder struct {
 	// A word adds up, for each packet, 1 in the lowest bits, DigestBits of its digest above them, and its time
 	// above these. One part carries into the next, and off the top: words of two points that saw the same
@@ -34,7 +34,7 @@ type Recorder struct {
 	config Config
 }
 
-// New returns an empty recorder. The zero value's Update panics. The error wraps [estimate.ErrConfig].
+// New returns an empty recorder. The error wraps [estimate.ErrConfig].
 func New(c Config) (*Recorder, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -166,9 +166,7 @@ func (r *Recorder) begin(t int64) {
 // Merge adds shard b of the same point and epoch to r. It returns [estimate.ErrMismatch] if the Configs or the
 // epochs differ; r is then unchanged.
 func (r *Recorder) Merge(b *Recorder) error {
-	if err := made(r, b); err != nil {
-		return err
-	}
+	made(r, b)
 	folded, other := alike(r, b)
 	switch {
 	case folded.config != other.config:
@@ -205,14 +203,13 @@ func (r *Recorder) Reset() {
 // word returns counter i as it is in hardware.
 func (r *Recorder) word(i int) uint64 { return r.words[i] & (1<<(r.config.Bits-1)<<1 - 1) }
 
-// made returns an error if New has not made the recorders.
-func made(all ...*Recorder) error {
+// made panics if New has not made the recorders: nil and the zero value have no counters.
+func made(all ...*Recorder) {
 	for _, r := range all {
 		if r == nil || len(r.words) == 0 {
-			return fmt.Errorf("colate: %w: a Recorder that New has not made", estimate.ErrConfig)
+			panic("colate: the zero or nil Recorder, which New did not make")
 		}
 	}
-	return nil
 }
 
 // alike returns two epochs with their counters folded alike.

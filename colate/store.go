@@ -144,9 +144,7 @@ func (s *Store) loadSegment(seg segment) *segment {
 // is not in the store and may be appended again, unless the error is [ErrOverloaded]: then it is in the store.
 // If a disk fails to sync, its contents are unknown: Append fails until the store is opened again.
 func (s *Store) Append(r *Recorder) error {
-	if err := made(r); err != nil {
-		return err
-	}
+	made(r)
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	if err := s.check(); err != nil || r.packets == 0 {

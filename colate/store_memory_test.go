@@ -250,7 +250,7 @@ func frameOf(r *Recorder) []byte {
 	return frame
 }
 
-// damages are what the store says about its files.
+// damages lists what the store says is wrong with its files.
 func (s *Store) damages() (all []*damage) {
 	for _, m := range s.Summary().Missing {
 		all = append(all, m.Err.(*damage))

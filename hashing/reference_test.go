@@ -56,7 +56,7 @@ func need(ok bool, reason error) {
 	}
 }
 
-// cut returns the first n bytes and the others.
+// cut returns the first n bytes and the rest.
 func cut(b []byte, n int) (header, rest []byte) {
 	need(len(b) >= n, hashing.ErrTruncated)
 	return b[:n], b[n:]

@@ -46,7 +46,7 @@ func (x *run) pass(rng *rand.Rand, n int, fate func(*rand.Rand) float64) {
 
 func newRun(t *testing.T, c Config) *run { return &run{up: mustNewFor(t, c), down: mustNewFor(t, c)} }
 
-// losing loses a share of the packets, and the others take as long as delay says.
+// losing drops a share of the packets, and delays the rest as delay says.
 func losing(loss float64, delay func(*rand.Rand) float64) func(*rand.Rand) float64 {
 	return func(r *rand.Rand) float64 {
 		if r.Float64() < loss {
@@ -180,7 +180,7 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// One very slow packet of many is alone in its cell by chance, and stands for many: the deviation may be that of all others.
+// One very slow packet of many is alone in its cell by chance, and counts for many: the deviation may then be that of all the rest.
 func TestSlowAlone(t *testing.T) {
 	x := newRun(t, DefaultConfig)
 	x.pass(rand.New(rand.NewPCG(1, 3)), 60_000, losing(0, func(r *rand.Rand) float64 { return 5e6 * r.ExpFloat64() }))

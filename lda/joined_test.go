@@ -191,7 +191,7 @@ func TestCutsApart(t *testing.T) {
 }
 
 // Copies that are sent one after another, are slow and are lost more often than others: the mean holds those that came, and
-// quantiles hold that copies are never alone. As if losses chose no copies, most means would be wrong, and so would every p95.
+// quantiles hold that copies are never alone. If losses were taken to spare copies, most means would be wrong, and so would every p95.
 func TestCopiesThatAreLost(t *testing.T) {
 	var mean, blind, slow covered
 	for seed := range uint64(3) {

@@ -62,7 +62,7 @@ func TestDigestsAlikeByChance(t *testing.T) {
 
 func nth(f int) hashing.Flow { return hashing.Flow(hashing.Word(6, uint64(f))) }
 
-// A fate says how long a packet takes by when it is sent, when it comes once more, if not 0, and if it is lost.
+// A fate says how long a packet takes that is sent at a time, when a copy of it comes, if not 0, and if it is lost.
 type fate func(sent int64) (took, again int64, lost bool)
 
 // A flowTruth is what is true of a flow: the packets that came, how long they took together, and the lost ones.
@@ -234,7 +234,7 @@ func TestOneCopy(t *testing.T) {
 
 // Where slow packets come twice, cells receive more than was sent. If nothing was lost, each may be as slow as
 // any that is known, not as the report is long, and no more intervals are wide than copies come after the next
-// cut. Where as many are lost, Lost allows for it. Where a third come twice, there is no answer.
+// cut. Where as many are lost as come twice, Lost still counts them. Where a third come twice, there is no answer.
 func TestCopies(t *testing.T) {
 	c := DefaultConfig
 	c.Columns = 500

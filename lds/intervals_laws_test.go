@@ -105,7 +105,7 @@ func (w *width) add(r *Result, mean float64) {
 	}
 }
 
-// at returns the value that a share of all is below.
+// at returns the value below which a share of all lies.
 func at(share float64, x []float64) float64 {
 	x = slices.Sorted(slices.Values(x))
 	return x[int(share*float64(len(x)))]
@@ -130,7 +130,7 @@ func TestMeanIntervalOfOtherLaws(t *testing.T) {
 			var names []string
 			for name, c := range configs {
 				if c.Spread > 1 && law != "lognormal packets" {
-					continue // hardly narrower than all that is known
+					continue // little is known beyond the total
 				}
 				ups, downs, names = append(ups, mustNew(t, c)), append(downs, mustNew(t, c)), append(names, name)
 			}

@@ -2,7 +2,6 @@ package lds
 
 import (
 	"fmt"
-	"math"
 	"math/bits"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -225,11 +224,8 @@ func mismatch[config Config | TableConfig](a, b config) error {
 }
 
 // Correct corrects the far point's sketch as if its clock had agreed with the near point's, up to the reading's
-// own intervals. The reading must be of the middle of the interval. It panics if that is not a number.
+// own intervals. The reading must be of the middle of the interval.
 func (s *Sketch) Correct(reading clock.Reading) {
-	if math.IsNaN(reading.Offset) || math.IsNaN(reading.Drift) {
-		panic("lds: a reading of a clock that is not a number")
-	}
 	for i := range s.cells {
 		if c := &s.cells[i]; c.count() > 0 {
 			c.sum = reading.NearSum(c.sum, uint64(c.count()), int(s.config.SumBits))

@@ -68,7 +68,7 @@ func (s *server) emptied() (t int64, part float64) {
 	return s.left, float64(s.leftRest) / float64(s.rate)
 }
 
-// gone returns the first whole ns at which the latest packet has completely left.
+// gone returns the first whole nanosecond by which all of the latest packet has left.
 func (s *server) gone() int64 {
 	if s.leftRest > 0 {
 		return s.left + 1

@@ -121,7 +121,7 @@ func TestTaggedReferences(t *testing.T) {
 			t.Errorf("%x: %v", bad, err)
 		}
 	}
-	for _, old := range sent { // again, all of them, in their order
+	for _, old := range sent { // again, all of them, in order
 		s.Update(1, 100, 1e6)
 		if err := s.Accept(old, 1e6); err != nil {
 			t.Fatal(err)

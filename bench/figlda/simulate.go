@@ -186,7 +186,7 @@ const pareto3 = 2
 // allLaws returns the paper's four and the narrow one.
 func allLaws() []Law { return append(slices.Clone(Laws), narrow) }
 
-// A sweep is what was measured at every loss rate, by law.
+// A sweep holds what was measured at every loss rate, by law.
 type sweep struct {
 	names []string
 	found [][]*point // by name, then by loss rate

@@ -126,7 +126,7 @@ func (b *balance) add(err, wait float64) {
 	b.errors, b.waits = append(b.errors, err), append(b.waits, wait)
 }
 
-// repeat lets several runs of a setting pass.
+// repeat runs a setting several times.
 func repeat(run *experiment.Run, s setting, packets, runs int) *repetition {
 	b, part := new(repetition), 1/float64(runs)
 	for n := range runs {

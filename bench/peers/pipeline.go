@@ -44,10 +44,10 @@ func leaves(p hashing.Packet, t int64, i int) int64 { return t + int64(i)*gap + 
 // burst is how many packets arrive in a row, and then leave.
 const burst = 64
 
-// A point takes a burst of packets with their flows, the first at t and the others gap apart.
+// A point takes a burst of packets with their flows, the first at t and the rest gap apart.
 type point func(packets []hashing.Packet, flows []hashing.Flow, t int64)
 
-// step lets n more packets arrive, and those leave that came inFlight before.
+// step lets n more packets arrive, and as many leave that came inFlight packets earlier.
 func (s *traffic) step(p *pipeline, n int) {
 	for end := s.now + n; s.now < end; {
 		to := min(end, s.now+burst)

@@ -428,7 +428,7 @@ func (a *Areas) advance(c *areaCell, keep int) {
 // of it is gone after 35.
 const lately = 50
 
-// fade forgets slowly how long packets took, and how many were lost in cuts that are no longer kept, over so many ns.
+// fade slowly forgets how long packets took, and how many were lost in cuts that are no longer kept, over so many ns.
 func (a *Areas) fade(keep int, passed float64) {
 	rest := math.Pow(1-1.0/lately, min(1, passed/1e9))
 	a.greatest *= rest

@@ -209,7 +209,7 @@ func (l *losses) calm(group, cut int, all []calmEvent) {
 	}
 }
 
-// usually returns the time that a packet took that came in a cut; but few tell little of others.
+// usually returns how long a packet took that came in a cut; a few say little about others.
 func (l *losses) usually(cut int) float64 {
 	const few = 10
 	u, all := &l.usual[cut], &l.usual[0] // nothing came in the first one

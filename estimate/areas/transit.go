@@ -30,7 +30,7 @@ type Transit struct {
 	Scatter  float64 // variance of the time of one packet
 	Received float64 // packets, in all cells
 	Joined   float64 // of these, those that came without being sent: copies, or taken for lost
-	Hidden   float64 // time for each received that those may have taken from areas which do not show
+	Hidden   float64 // time, per packet received, that those may have taken from areas that do not show
 	Exact    float64 // of these, in spans without losses of groups that are used
 	negative float64 // share of the exact spans whose areas are negative
 

@@ -15,7 +15,7 @@
 //	farSent.Correct(reading)  // and of the direction back
 //
 // After that, the synopses give what points with equal clocks would have measured. If you only have the
-// estimates, correct those with [Reading.Correct]. [Reading.NearTime] is for RLI's references, and a [History]
+// estimates, use [Reading.Subtract]. [Reading.NearTime] is for RLI's references, and a [History]
 // is for records that are compared months later. Package hoplag does all of this by itself.
 //
 // # How it works

@@ -26,9 +26,6 @@ func NewHistory(every int64) (*History, error) {
 	return &History{every: every}, nil
 }
 
-// Len returns the number of slots that have a reading.
-func (h *History) Len() int { return len(h.readings) }
-
 // Span returns when the first slot that has a reading begins and when the last one ends. ok is false without a
 // reading.
 func (h *History) Span() (start, end int64, ok bool) {

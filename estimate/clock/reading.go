@@ -85,6 +85,32 @@ func (r Reading) and(s Reading) Reading {
 	return r
 }
 
+// Within returns r with what its intervals have in common with those of another reading of the same clocks, where that is
+// something. Its offset is the middle of Likely, which lies in Certain where they meet.
+func (r Reading) Within(s Reading) Reading {
+	r.Certain = meet(r.Certain, s.Certain)
+	r.CertainDrift, r.LikelyDrift = meet(r.CertainDrift, s.CertainDrift), meet(r.LikelyDrift, s.LikelyDrift)
+	in := meet(r.Certain, r.Likely)
+	r.Likely.Low, r.Likely.High = in.Low, in.High
+	r.Offset = in.Low + (in.High-in.Low)/2
+	return r
+}
+
+// Allow returns r where the least delays of the two directions may differ by so much more, or by anything if that is infinite.
+func (r Reading) Allow(asymmetry float64) Reading {
+	wide := r
+	wide.Likely.Low, wide.Likely.High = r.Likely.Low-asymmetry/2, r.Likely.High+asymmetry/2
+	return wide.Within(r)
+}
+
+// meet returns what two intervals have in common, or the first if that is nothing.
+func meet(a, b estimate.Interval) estimate.Interval {
+	if low, high := max(a.Low, b.Low), min(a.High, b.High); low <= high {
+		a.Low, a.High = low, high
+	}
+	return a
+}
+
 func union(a, b estimate.Interval) estimate.Interval {
 	return estimate.Interval{Low: min(a.Low, b.Low), High: max(a.High, b.High), Confidence: min(a.Confidence, b.Confidence)}
 }
@@ -125,13 +151,13 @@ func (r Reading) Reverse() Reading {
 	return r
 }
 
-// Correct subtracts the reading from a delay that was measured from the near point to the far one; for one
+// Subtract subtracts the reading from a delay that was measured from the near point to the far one; for one
 // measured back, use [Reading.Reverse]. The mean is then as uncertain as the offset. The reading must be of the
 // packets' mean time: the drift between that and the reading's time is an error that no interval includes, and
 // that cells corrected one by one do not have ([Reading.NearSum]). spread is the standard deviation of the
 // packets' times, in nanoseconds, over which the drift widened the delays: for an evenly filled interval of
 // length T it is T/√12.
-func (r Reading) Correct(measured estimate.Delay, spread float64) estimate.Delay {
+func (r Reading) Subtract(measured estimate.Delay, spread float64) estimate.Delay {
 	variance := measured.StdDev*measured.StdDev - r.Drift*r.Drift*spread*spread
 	measured.Mean -= r.Offset
 	measured.StdDev = math.Sqrt(max(0, variance))
@@ -148,8 +174,11 @@ func (r Reading) NearTime(far int64) int64 {
 // up to by the near clock, modulo 2^64. It is right for every packet, whenever in the interval it passed; and
 // so is everything that a synopsis says of delays, once its far point's cells are corrected. The reading must
 // be of the middle of the interval: the packets' times may differ from it by 2^(bits-1) ns in total, which at
-// 40 bits is nine minutes.
+// 40 bits is nine minutes. A reading that is not a number panics.
 func (r Reading) NearSum(sum uint64, packets uint64, bits int) uint64 {
+	if math.IsNaN(r.Offset + r.Drift) {
+		panic("clock: a reading that is not a number")
+	}
 	whole := math.Floor(r.Offset)
 	early := packets * uint64(r.Time+int64(whole)) // as if all had come at the reading's time
 	later := float64(estimate.SignExtend(sum-early, bits))

@@ -64,9 +64,6 @@ func New(c Config) (*Tracker, error) {
 	return t, nil
 }
 
-// Config returns the configuration that the tracker was made with.
-func (t *Tracker) Config() Config { return t.config }
-
 // Reset forgets everything.
 func (t *Tracker) Reset() {
 	t.forget()

@@ -167,7 +167,7 @@ func TestTwoOwners(t *testing.T) {
 	}
 }
 
-// passed lets points pass messages to their end, and checks all.
+// passed runs points until all messages have passed, and checks all reports.
 func (f *fleet) passed(ctx context.Context, t *testing.T, o *options) {
 	t.Helper()
 	var totals bytes.Buffer

@@ -177,7 +177,7 @@ func (w *worker) advance(ctx context.Context, now time.Time) error {
 	return w.save(ctx)
 }
 
-// publish publishes what is due and not published, and waits until the broker has it.
+// publish publishes what is due, and waits until the broker has it.
 func (w *worker) publish(ctx context.Context) error {
 	futures := map[*tracked]jetstream.PubAckFuture{}
 	for name, t := range w.pairs {

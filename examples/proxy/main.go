@@ -82,7 +82,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 }
 
 // follow asks the ingress half, prints its reports, and serves the page. If a report cannot be
-// printed, as on a full disk, it continues, and returns that error in the end.
+// printed, as on a full disk, it continues, and returns that error at the end.
 func (h *half) follow(ctx context.Context, o options, rows *programs.Rows) (failed error) {
 	view := &programs.View{Drops: func() map[string]uint64 {
 		return map[string]uint64{"on the way forth": h.drops[forth].Load(), "on the way back, from the server": h.drops[back].Load()}

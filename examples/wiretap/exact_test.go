@@ -47,7 +47,7 @@ func newExact(t *testing.T, places ...place) *exact {
 	return e
 }
 
-// take takes a block of packets of one place.
+// take takes a block of packets from one place.
 func (e *exact) take(place int, packets iter.Seq[captured]) {
 	const ports, numbered = 14 + 20, 14 + 20 + 8 // Ethernet, IPv4, UDP
 	e.mu.Lock()

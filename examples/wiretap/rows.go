@@ -61,7 +61,7 @@ func (r *row) problem(errs ...error) {
 }
 
 // A total is what passed from first to last. Missing is how many packets passed the first place and
-// not the second, including those that the rings dropped, and those that were on their way in the
+// not the second, including those that the rings dropped, and those that were on their way at the
 // end. It is exact if nothing was on its way then and at the beginning, and every drop is counted.
 type total struct {
 	seen

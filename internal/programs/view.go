@@ -32,7 +32,7 @@ type View struct {
 	metrics hoplag.Metrics
 	mu      sync.Mutex
 	came    time.Time       // when the latest report did
-	reports []hoplag.Report // of all; the flows of the latest only
+	reports []hoplag.Report // of all reports; flows are those of the latest
 	names   []string        // of the latest one's flows
 }
 

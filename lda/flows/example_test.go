@@ -8,7 +8,7 @@ import (
 	"github.com/hoplag/hoplag/lda/flows"
 )
 
-// Two flows, whose packets take 5 and 9 ms, for a second that the points cut each 100 ms. The report waits until it
+// Two flows, whose packets take 5 and 9 ms, for a second that the points cut every 100 ms. The report waits until it
 // is known what came of its packets.
 func Example() {
 	const cut = 100 * time.Millisecond
@@ -22,7 +22,7 @@ func Example() {
 			sent.Update(flow, packet, at)
 			received.Update(flow, packet, at+int64(1+4*flow)*int64(time.Millisecond))
 		}
-		meter.Add(sent, received, (k+1)*int64(cut))
+		meter.Add((k+1)*int64(cut), sent, received)
 		if k == 9 {
 			meter.End()
 		}

@@ -89,7 +89,7 @@ func New(most int, cut time.Duration, begin int64, underWay bool) *Meter {
 func (m *Meter) End() { m.ends = append(m.ends, m.areas.Cuts()) }
 
 // Add takes what both points counted in a cut that ends at a time, by the clock of the stamps of what was sent.
-func (m *Meter) Add(up, down *Table, end int64) {
+func (m *Meter) Add(end int64, up, down *Table) {
 	limit := min(up.limit, down.limit)
 	m.limit = min(m.limit, limit)
 	for id := range up.rows {

@@ -40,7 +40,7 @@ func TestFlowWithLatePackets(t *testing.T) {
 			down.Update(late.flow, late.packet, late.time)
 			down.Update(2, 7<<32, 30*length+5e7)
 		}
-		w.Add(up, down, (cut+1)*length)
+		w.Add((cut+1)*length, up, down)
 	}
 	w.End()
 	known, unknown := w.Report(1, 0, false)
@@ -83,7 +83,7 @@ func traceFlows(seed uint64, number int, gap func(r *rand.Rand, at float64) floa
 			continue
 		}
 		idle = len(up[cut].rows)+len(down[cut].rows) == 0
-		w.Add(up[cut], down[cut], int64(cut+1)*length)
+		w.Add(int64(cut+1)*length, up[cut], down[cut])
 		if (cut+1)%10 == 0 {
 			w.End()
 		}

@@ -86,7 +86,7 @@ func stages() []stage {
 }
 
 // measureStages returns how many ns every stage takes on XDP, in the kernel, of packets that all differ. All
-// are measured by turns, and the best of several turns counts, so that their ratios hold on a busy machine.
+// are measured in turn, and the best of several rounds counts, so that their ratios hold on a busy machine.
 // Matching is the work of one end only.
 func measureStages(b testing.TB, list []stage, rounds, runs int) []float64 {
 	b.Helper()

@@ -178,7 +178,7 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// Setting the wall clock is seen, once.
+// That the wall clock was set is noticed, once.
 func TestClockStep(t *testing.T) {
 	p := newPoint(t, testConfig)
 	p.clock = clock{kind: Wall}

@@ -109,7 +109,7 @@ func (s *Station) Receive(now int64, data []byte) error {
 
 const ahead = 2 // intervals that a monitor's clock may be ahead of the station's
 
-// admit checks that a report is about the present.
+// admit checks that a report is recent.
 func (s *Station) admit(now int64, r *Report) error {
 	last := uint64(max(now, 0)/s.config.Length) + ahead
 	oldest := last - min(last, uint64(s.config.History-1))

@@ -13,7 +13,7 @@ import (
 
 // SDS is the paper's simple sketch (section 2.2). It is for a receiver that knows each packet's delay because
 // packets carry the time they were sent. It needs no second sketch, no spread and no digest: a lost packet has
-// no delay and changes nothing. It is not safe for concurrent use.
+// no delay and changes nothing. It is not safe for concurrent use, and the zero value panics.
 type SDS struct {
 	columns uint64
 	cells   []sdsCell // row by row
@@ -31,24 +31,24 @@ func NewSDS(rows, columns int) (*SDS, error) {
 
 // Update records a packet of flow f that took delay nanoseconds (Fig. 2).
 func (s *SDS) Update(f hashing.Flow, delay int64) {
-	for first := uint64(0); first < uint64(len(s.cells)); first += s.columns {
-		c := s.cell(first, f)
+	for row := range uint64(len(s.cells)) / s.columns {
+		c := s.cell(row, f)
 		c.sum += delay
 		c.n++
 	}
 }
 
-func (s *SDS) cell(first uint64, f hashing.Flow) *sdsCell {
-	word := uint64(f) * (2*(first/s.columns)*0xd1342543de82ef95 + 1)
-	return &s.cells[first+word>>32*s.columns>>32]
+func (s *SDS) cell(row uint64, f hashing.Flow) *sdsCell {
+	word := uint64(f) * (2*row*0xd1342543de82ef95 + 1)
+	return &s.cells[row*s.columns+word>>32*s.columns>>32]
 }
 
 // Estimate returns the mean delay of flow f from the least loaded of its cells, and the packets in it (Fig. 3),
 // or [estimate.ErrNoSamples] if the flow had no packet.
 func (s *SDS) Estimate(f hashing.Flow) (mean float64, packets uint64, err error) {
 	least := s.cell(0, f)
-	for first := uint64(0); first < uint64(len(s.cells)); first += s.columns {
-		if c := s.cell(first, f); c.n < least.n {
+	for row := range uint64(len(s.cells)) / s.columns {
+		if c := s.cell(row, f); c.n < least.n {
 			least = c
 		}
 	}

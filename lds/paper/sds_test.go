@@ -42,7 +42,8 @@ func TestSDS(t *testing.T) {
 	if exact < 97 {
 		t.Errorf("%d of 100 flows alone in a cell", exact)
 	}
-	if _, _, err := new(SDS).must(2, 3).Estimate(5); !errors.Is(err, estimate.ErrNoSamples) {
+	s, _ = NewSDS(2, 3)
+	if _, _, err := s.Estimate(5); !errors.Is(err, estimate.ErrNoSamples) {
 		t.Error(err)
 	}
 	for _, size := range [][2]int{{0, 1}, {9, 1}, {1, 0}, {1, 1<<22 + 1}} {
@@ -50,12 +51,4 @@ func TestSDS(t *testing.T) {
 			t.Errorf("%v: %v", size, err)
 		}
 	}
-}
-
-func (*SDS) must(rows, columns int) *SDS {
-	s, err := NewSDS(rows, columns)
-	if err != nil {
-		panic(err)
-	}
-	return s
 }

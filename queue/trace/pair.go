@@ -140,8 +140,7 @@ func (p *Pair) Broken(of Side) bool {
 // ended reports whether there are no more packets.
 func (side *pairSide) ended() bool { return side.err != nil && side.window.empty() }
 
-// settled reports whether no packet that is still to be read comes before the first one held, or no more can be
-// held.
+// settled reports whether the first packet held can go: no packet still to be read comes before it, or no more can be held.
 func (side *pairSide) settled() bool {
 	// The difference of two times may exceed an int64, but not a uint64.
 	return side.window.full() || !side.window.empty() && uint64(side.latest)-uint64(side.window.first().Time) >= maxBackstep

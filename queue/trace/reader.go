@@ -48,7 +48,7 @@ type Reader struct {
 	offset  int64 // of the record being read, in the decompressed file
 	packets int64 // delivered
 	pending int   // size of the last record, which holds the last Frame
-	err     error // what ended the reading, returned ever after
+	err     error // what ended the reading, returned from then on
 }
 
 // NewReader reads the header of the capture in src, which must begin at its first byte, and returns a Reader of
