@@ -100,6 +100,9 @@ func (a *Areas) judge() {
 // settle finds the cuts at which a cell is settled.
 func (a *Areas) settle(c *areaCell) {
 	a.passed = a.events[c.first:c.end]
+	if a.mask>>(32+digestsTell-1) != 0 {
+		a.repeat(c)
+	}
 	a.states, c.aged = resize(a.states, len(a.passed)+1), 0
 	s, alike, from, level := a.states, a.alike(c), 0, c.oldest
 	for j := range s {
@@ -156,6 +159,21 @@ func (a *Areas) settle(c *areaCell) {
 	}
 	if int(c.aged) < a.before+a.lastAged {
 		a.younger[c.number/64] |= 1 << (c.number % 64)
+	}
+}
+
+// repeat finds packets that look like one before, beside others that were on their way throughout: each the only one
+// of the cell that was sent in its interval, in which none came. [Areas.pass] finds those that are beside no others.
+func (a *Areas) repeat(c *areaCell) {
+	rise := func(at int) uint64 { return (a.passed[at].level - a.levelBefore(c, at)) & a.mask }
+	for j := range a.passed {
+		e := &a.passed[j]
+		for i := j - 1; i >= 0 && e.sent == 1 && e.received == 0 && a.passed[i].level != c.anchor; i-- {
+			if a.passed[i].sent == 1 && rise(i) == rise(j) {
+				c.alike, c.slow, a.passes[c.number] = max(c.alike, e.cut), true, true
+				break
+			}
+		}
 	}
 }
 

@@ -1,8 +1,10 @@
 package flows
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -171,6 +173,35 @@ func TestFlowIntervals(t *testing.T) {
 		}
 		if most := c.miss*n + 3*math.Sqrt(c.miss*n); n < c.least || misses > most || narrow < most || off > c.off*n || wide > 15*off {
 			t.Errorf("%d: %v of %v miss, %v a tenth as wide; means are off by %.3f, intervals %.3f", i, misses, n, narrow, off/n, wide/n)
+		}
+	}
+}
+
+// A flow that lacked room in a cut has no mean then. One that begins long after others lacked room has, though it always has packets on
+// their way.
+func TestRoom(t *testing.T) {
+	w, all := New(2, 1e8, 0, false), []hashing.Flow{1, 2, 3}
+	slices.SortFunc(all, func(a, b hashing.Flow) int { return cmp.Compare(place(a), place(b)) })
+	passes := func(k int, cut int64) bool { return k == 2 && cut < 10 || cut >= 5 && cut < 10 || k == 0 && cut > 700 }
+	for cut := range int64(730) {
+		up, down := NewTable(2), NewTable(2)
+		for at := cut * 1e8; at < (cut+1)*1e8; at += 2e6 {
+			for k, f := range all {
+				if p := hashing.Packet(hashing.Word(1, uint64(at))); passes(k, cut) {
+					up.Update(f, p, at)
+				}
+				if p := hashing.Packet(hashing.Word(1, uint64(at-8e6))); passes(k, (at-8e6)/1e8) {
+					down.Update(f, p, at)
+				}
+			}
+		}
+		if w.Add(up, down, (cut+1)*1e8); cut%10 != 9 {
+			continue
+		}
+		w.End()
+		known, _ := w.Report(1, 3e8, true)
+		if n := len(known); n > 0 != (cut > 700) || n > 0 && known[0].MeanInterval95.High > 10e6 {
+			t.Errorf("cut %d: %+v", cut, known)
 		}
 	}
 }
