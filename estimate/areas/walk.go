@@ -171,7 +171,6 @@ func (a *Areas) repeat(c *areaCell) {
 		for i := j - 1; i >= 0 && e.sent == 1 && e.received == 0 && a.passed[i].level != c.anchor; i-- {
 			if a.passed[i].sent == 1 && rise(i) == rise(j) {
 				c.alike, c.slow, a.passes[c.number] = max(c.alike, e.cut), true, true
-				break
 			}
 		}
 	}

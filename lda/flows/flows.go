@@ -42,7 +42,7 @@ type Meter struct {
 	all     map[hashing.Flow]*flow
 	numbers []*flow   // by number
 	free    []int     // numbers of none
-	limits  [2]uint64 // the least place for which there was no room in the latest patience that began, and in the one before
+	limits  [2]uint64 // the least, of the places that points had room for, in the patience that began last, and in the one before
 	from    int       // the cut at which the oldest report began that was not told yet
 	ends    []int     // and those at which such reports ended
 }
@@ -87,42 +87,42 @@ func New(most int, cut time.Duration, begin int64, underWay bool) *Meter {
 // End ends a report with the cut added last.
 func (m *Meter) End() { m.ends = append(m.ends, m.areas.Cuts()) }
 
-// Add takes what both points counted in a cut that ends at a time, by the clock of the stamps of what was sent.
+// Add takes what both points counted in a cut that ends at a time, by the clock of the stamps of what was sent. It removes flows
+// from the tables for which the other point had no room.
 func (m *Meter) Add(up, down *Table, end int64) {
-	limit := min(up.limit, down.limit)
-	if m.areas.Cuts()%patience == 0 {
+	limit, now := min(up.limit, down.limit), m.areas.Cuts()+1
+	up.narrow(limit)
+	down.narrow(limit)
+	if now%patience == 0 {
 		m.limits = [2]uint64{math.MaxUint64, m.limits[0]}
 	}
 	if m.limits[0] = min(m.limits[0], limit); limit < math.MaxUint64 {
 		for id, f := range m.all {
 			if place(id) > limit {
-				f.full, f.late = m.areas.Cuts()+1, true
+				f.full, f.late = now, true
 			}
 		}
 	}
 	for id := range up.rows {
-		m.cut(id, up, down, limit)
+		m.cut(id, up, down)
 	}
 	for id := range down.rows {
 		if up.rows[id] == nil {
-			m.cut(id, up, down, limit)
+			m.cut(id, up, down)
 		}
 	}
 	m.areas.Next(end)
 }
 
-func (m *Meter) cut(id hashing.Flow, up, down *Table, limit uint64) {
-	f, now, room := m.all[id], m.areas.Cuts()+1, len(m.free) > 0 || len(m.numbers) < up.most
-	switch {
-	case place(id) > limit:
-		return
-	case f == nil && !room:
+func (m *Meter) cut(id hashing.Flow, up, down *Table) {
+	f := m.all[id]
+	if f == nil && len(m.free) == 0 && len(m.numbers) >= up.most {
 		m.limits[0] = 0
 		return
-	case f == nil:
+	} else if f == nil {
 		f = m.enter(id)
 	}
-	f.passed = now
+	f.passed = m.areas.Cuts() + 1
 	var none row
 	sent, received := cmp.Or(up.rows[id], &none), cmp.Or(down.rows[id], &none)
 	for k := range sent {
