@@ -154,7 +154,8 @@ func (c *comparison) early(cut int64) bool {
 }
 
 const (
-	// unsettled stands for an unknown number of cuts that packets take to settle, and longestHold is how many intervals a report waits then.
+	// unsettled stands for an unknown number of cuts that packets take to settle, and longestHold is how many
+	// intervals a report waits then.
 	unsettled, longestHold = 90, 3
 
 	// learning is the most cuts that a session is watched before late packets count as lost.

@@ -112,7 +112,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3693, 3925},
+	".":              {3694, 3925},
 	"estimate":       {875, 1163},
 	"estimate/areas": {3373, 987},
 	"estimate/joint": {1473, 941},
