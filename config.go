@@ -1,7 +1,6 @@
-// Package hoplag measures how long packets or messages take between two points, how many are lost, and how far
-// the points' clocks disagree. Packets carry no timestamp, and a packet costs nanoseconds: each point adds up
-// times in a few thousand counters, and one point fetches the other's. Only a sender that is followed remembers
-// its latest packets, to name what was lost ([Traffic.Missing]).
+// Package hoplag measures how long packets or messages take between two points, how many are lost, and how far the points' clocks
+// disagree. Packets carry no timestamp, and a packet costs nanoseconds: each point adds up times in a few thousand counters, and one
+// point fetches the other's. Only a sender that is followed remembers its latest packets, to name what was lost ([Traffic.Missing]).
 //
 //	config := hoplag.Config{Key: key} // the same in both processes
 //	a, err := hoplag.NewPoint(config)    b, err := hoplag.NewPoint(config)
@@ -66,9 +65,8 @@ type Config struct {
 	// signs records is derived from it. Use random bytes: whoever has a record can check guesses at others.
 	Key Key
 
-	// SipHash hashes packets with SipHash-2-4, so that nobody without the Key can aim them at a counter. Hashing 8 to
-	// 40 bytes takes four to six times as long as without, 13 to 24 ns (BenchmarkHash in bench/peers). Without it, keep
-	// [Point.Seed] as secret as the Key.
+	// SipHash hashes packets with SipHash-2-4, so that nobody without the Key can aim them at a counter. Hashing 8 to 40 bytes takes four to
+	// six times as long as without, 13 to 24 ns (BenchmarkHash in bench/peers). Without it, keep [Point.Seed] as secret as the Key.
 	SipHash bool
 
 	// Name is what reports call this point, at most 255 bytes.
@@ -95,9 +93,8 @@ type Config struct {
 	// mean corrected for the clocks is known to within half of Asymmetry. Within a building, 10 µs will do.
 	Asymmetry time.Duration
 
-	// Clock is a clock to use in place of the system's, such as that of a network card. It may drift by up to
-	// 0.1 %. One that is seen to stand still between ticks is an error; the system's clock, which ticks in
-	// milliseconds on some systems, is not checked for that.
+	// Clock is a clock to use in place of the system's, such as that of a network card. It may drift by up to 0.1 %. One that is seen to
+	// stand still between ticks is an error; the system's clock, which ticks in milliseconds on some systems, is not checked for that.
 	Clock interface{ Now() time.Time }
 
 	// Cells are the sizes of the counters; the zero value stands for those of [lda.DefaultConfig] with digests of 32

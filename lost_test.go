@@ -336,8 +336,7 @@ func TestIdsStopMatching(t *testing.T) {
 	}
 }
 
-// A loop passes one message in a hundred eight times in a row. Of 36 intervals of 95 %, six or more miss in one run of
-// 100, and nine did.
+// A loop passes one message in a hundred eight times in a row. Of 36 intervals of 95 %, six or more miss in one run of 100, and nine did.
 func TestLoopOfAFew(t *testing.T) {
 	onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 		begin, outside := time.Now(), 0

@@ -9,10 +9,9 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A Point is a place that packets or messages pass. Its own method Passed is for those on their way from the
-// first point to the last, Back.Passed for those on the way back; see [Direction]. If both directions are
-// reported, the points' clocks need not agree. Everything that passes a point in a direction must come from, or
-// go to, the same other point: use a Point for each of several.
+// A Point is a place that packets or messages pass. Its own method Passed is for those on their way from the first point to the last,
+// Back.Passed for those on the way back; see [Direction]. If both directions are reported, the points' clocks need not agree. Everything
+// that passes a point in a direction must come from, or go to, the same other point: use a Point for each of several.
 //
 // Any number of goroutines may call its methods. [NewPoint] makes a Point; the zero value panics.
 type Point struct {
@@ -134,8 +133,7 @@ func (p *Point) work() {
 	}
 }
 
-// cut ends a cut, if it is time or the last one, and keeps what was counted. If it is late, the
-// next one holds all that passed since.
+// cut ends a cut, if it is time or the last one, and keeps what was counted. If it is late, the next one holds all that passed since.
 func (p *Point) cut(last bool) {
 	if step := p.clock.follow(); step != 0 {
 		p.begin(step)

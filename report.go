@@ -44,11 +44,10 @@ type Report struct {
 	Forth Traffic // of packets that passed the first point and then the second
 	Back  Traffic // of those that passed the second and then the first, as Back.Passed said, in the first one's cuts that match
 
-	// Clock says how far the first point's clock is ahead of the second's in the middle of the report, and delays are
-	// corrected by it: packets were measured both ways, or the second point follows the first, and their exchanges
-	// bound the offset. Its Likely allows for Config.Asymmetry. It is zero with Config.ClocksAgree, and if it is not
-	// known. Then ClockErr says why not, and roughly how far apart the clocks are if that is far, as judged from the
-	// time that the transport between the points takes.
+	// Clock says how far the first point's clock is ahead of the second's in the middle of the report, and delays are corrected by it:
+	// packets were measured both ways, or the second point follows the first, and their exchanges bound the offset. Its Likely allows for
+	// Config.Asymmetry. It is zero with Config.ClocksAgree, and if it is not known. Then ClockErr says why not, and roughly how far apart
+	// the clocks are if that is far, as judged from the time that the transport between the points takes.
 	Clock    clock.Reading
 	ClockErr error `json:",omitempty"`
 
@@ -56,16 +55,14 @@ type Report struct {
 	// say. It is zero if that is not known.
 	RoundTrip estimate.Interval
 
-	// Begins says that a point began anew at Start or up to ten cuts before, because it was started, its clock
-	// was set, a record of it is missing, or it was unreachable for longer than its Config.History; or that
-	// packets still arrived that were on their way then. These are in Received, but not in the mean, whose
-	// intervals allow for them if they were no slower and no more than those since. Otherwise there is no mean,
-	// until it is certain that packets join on the way. Extra is 0, as it is unknown, and Lost may be unknown.
+	// Begins says that a point began anew at Start or up to ten cuts before, because it was started, its clock was set, a record of it is
+	// missing, or it was unreachable for longer than its Config.History; or that packets still arrived that were on their way then. These
+	// are in Received, but not in the mean, whose intervals allow for them if they were no slower and no more than those since. Otherwise
+	// there is no mean, until it is certain that packets join on the way. Extra is 0, as it is unknown, and Lost may be unknown.
 	Begins bool
 
-	// Err says why the interval could not be compared, or not completely: [ErrSilent], [ErrStep], or why the
-	// first point cannot be reached. The rest of the report covers what could be compared; what arrives late
-	// counts in a later report, whose Start and Length say so.
+	// Err says why the interval could not be compared, or not completely: [ErrSilent], [ErrStep], or why the first point cannot be reached.
+	// The rest of the report covers what could be compared; what arrives late counts in a later report, whose Start and Length say so.
 	Err error `json:",omitempty"`
 }
 
@@ -88,9 +85,8 @@ type Traffic struct {
 	// cuts, when it is unknown how long packets take, losses leave the upper end far above.
 	MeanInterval95 estimate.Interval
 
-	// A report covers the packets whose fate became known in its interval. Received arrived, and Lost were given
-	// up. Sent = Received - Extra + Lost, and Lost is never more than Sent, unless Err is [ErrUnlike]: then Sent and
-	// Received may be what passed the points.
+	// A report covers the packets whose fate became known in its interval. Received arrived, and Lost were given up. Sent = Received - Extra
+	// + Lost, and Lost is never more than Sent, unless Err is [ErrUnlike]: then Sent and Received may be what passed the points.
 	Sent, Received, Lost uint64
 
 	// StdDev is the standard deviation of the delays, and DeviationInterval95 holds it as MeanInterval95 does the mean. Those

@@ -61,9 +61,8 @@ type follower struct {
 	err     error  // why the other point could not be reached
 }
 
-// wake returns when to look at the points again: when the current report can be complete, or soon if it should
-// be or nothing was compared yet, and each second, so that histories need not hold a long report. The other
-// point's cuts are up to half a cut later than ours.
+// wake returns when to look at the points again: when the current report can be complete, or soon if it should be or nothing was compared
+// yet, and each second, so that histories need not hold a long report. The other point's cuts are up to half a cut later than ours.
 func (f *follower) wake() int64 {
 	cut := int64(f.point.config.Cut)
 	now := f.point.clock.now()
@@ -227,8 +226,7 @@ type Pair struct {
 	cut     int64  // and its number then
 }
 
-// NewPair returns a Pair of points of this Config, whose names in reports are
-// from and to. The error wraps [estimate.ErrConfig].
+// NewPair returns a Pair of points of this Config, whose names in reports are from and to. The error wraps [estimate.ErrConfig].
 func NewPair(c Config, from, to string) (*Pair, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -252,12 +250,11 @@ func (p *Pair) At(t time.Time) {
 // TakeFirst takes a record of the first point. The error says that it is not signed with the Key, or wraps
 // [estimate.ErrMismatch] or [estimate.ErrEncoding].
 //
-// Several Points may be the first point together: the machines behind one address, each with some of the
-// packets. Each is a shard with a name of its own; the only one may have none. What they counted is added up
-// cut by cut, and is as good as if one had counted everything, whichever of them a packet passes. Their clocks
-// must agree, as on one machine or with PTP: no interval allows for their difference. Shards may come and go:
-// reports then say that they begin anew (Report.Begins). What a shard sent before its first record arrived
-// counts as Extra. A shard that is silent for 5 seconds counts as gone; until then the others wait for it.
+// Several Points may be the first point together: the machines behind one address, each with some of the packets. Each is a shard with a
+// name of its own; the only one may have none. What they counted is added up cut by cut, and is as good as if one had counted everything,
+// whichever of them a packet passes. Their clocks must agree, as on one machine or with PTP: no interval allows for their difference.
+// Shards may come and go: reports then say that they begin anew (Report.Begins). What a shard sent before its first record arrived counts
+// as Extra. A shard that is silent for 5 seconds counts as gone; until then the others wait for it.
 func (p *Pair) TakeFirst(shard string, record []byte) error { return p.take(first, shard, record) }
 
 // TakeSecond takes a record of the second point, or of one of its shards.

@@ -10,10 +10,10 @@ import (
 
 // TestAlikePackets: a few packets share one digest and take ten times as long as the others. At a report's end
 // nothing tells which of them are on their way, and the interval says so. Where some of them are lost, those
-// that come may be any. So they may where all packets of a cell share one.
+// that come may be any. So they may where all packets of a cell share one, or a few that are beside others.
 func TestAlikePackets(t *testing.T) {
-	for _, c := range [][2]float64{{0, 100}, {0.05, 100}, {0.05, 20}} {
-		if n, of := alikeReports(c[0], c[1], 0xabcdef01); n > allowedOutside || of < 40 {
+	for _, c := range [][3]float64{{0, 100, 1}, {0.05, 100, 1}, {0.05, 20, 1}, {0, 20, 1 << 13}} {
+		if n, of := alikeReports(c[0], c[1], uint64(c[2])); n > allowedOutside || of < 40 {
 			t.Errorf("loss %v of %v: %d of %d reports are outside of 97.5 %%", c[0], c[1], n, of)
 		}
 	}
@@ -26,20 +26,23 @@ func TestAlikePackets(t *testing.T) {
 const allowedOutside = 6
 
 // alikeReports returns how many reports of one second were outside, of how many. Packets of each tenth of a
-// second fall into few cells. If they are 20, all of a cell are alike.
-func alikeReports(loss, each float64, digest uint32) (outside, answered int) {
+// second fall into few cells. If they are 20, all of a cell are alike, or have one of so many digests.
+func alikeReports(loss, each float64, digests uint64) (outside, answered int) {
 	const cells, cuts, report = 256, 630, 10
-	r := rand.New(rand.NewPCG(9, uint64(digest)))
+	r := rand.New(rand.NewPCG(9, digests))
 	packets := areaTraffic(r, cells, cuts, each/cells, 0.05, 0, 0)
 	if each == 20 {
 		packets = areaTraffic(r, cells, cuts, each/cells, 0.7, 0, loss/5)
 	}
 	for i := range packets {
-		if p := &packets[i]; each == 20 {
+		if p := &packets[i]; digests > 1 {
+			p.Received, p.Flow = p.Sent+2*areaLength+(p.Received-p.Sent)/4, p.Flow%digests
+			p.Cell = int(p.Flow % cells)
+		} else if each == 20 {
 			p.Flow = uint64(p.Cell)
 		} else if r.Float64() < 0.01 {
-			if p.Received, p.Lost = p.Received+6*areaLength/10, r.Float64() < loss; digest != 0 {
-				p.Cell, p.Flow = 0, uint64(digest)
+			if p.Received, p.Lost = p.Received+6*areaLength/10, r.Float64() < loss; digests > 0 {
+				p.Cell, p.Flow = 0, 0xabcdef01
 			}
 		}
 	}

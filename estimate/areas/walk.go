@@ -93,6 +93,7 @@ func (a *Areas) judge() {
 	a.judged, a.lastAged = a.patience, a.agedBefore(0, a.latest(), a.ends[a.latest()])
 	a.younger = zeros(a.younger, len(a.places)/64+1)
 	for i := range a.cells {
+		a.repeat(&a.cells[i])
 		a.settle(&a.cells[i])
 	}
 }
@@ -156,6 +157,21 @@ func (a *Areas) settle(c *areaCell) {
 	}
 	if int(c.aged) < a.before+a.lastAged {
 		a.younger[c.number/64] |= 1 << (c.number % 64)
+	}
+}
+
+// repeat finds packets that look like one before, beside others that were on their way throughout: each the only one
+// of the cell that was sent in its interval, in which none came. [Areas.pass] finds those that are beside no others.
+func (a *Areas) repeat(c *areaCell) {
+	passed := a.events[c.first:c.end]
+	rise := func(at int) uint64 { return (passed[at].level - a.levelBefore(c, at)) & a.mask }
+	for j := range passed {
+		e := &passed[j]
+		for i := j - 1; i >= 0 && e.sent == 1 && e.received == 0 && passed[i].level != c.anchor && a.mask>>(32+digestsTell-1) != 0; i-- {
+			if passed[i].sent == 1 && rise(i) == rise(j) {
+				c.alike, c.slow, a.passes[c.number] = max(c.alike, e.cut), true, true
+			}
+		}
 	}
 }
 

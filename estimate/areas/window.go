@@ -18,6 +18,7 @@ type window struct {
 	scatter  float64  // variance of the time of one packet
 	young    float64  // packets received that may be of before the beginning
 	took     float64  // time of those that were alone
+	copies   float64  // packets that joined
 	calmly   usualCut // received in calm events, and their areas
 
 	left         float64 // received where nothing is known,
@@ -318,7 +319,7 @@ const mostLate, mostYoung = 0.05, 0.05
 
 // combine adds up the groups.
 func (w *window) combine() (Transit, error) {
-	var total, counted, way, early, there, joined, concealed float64
+	var total, counted, way, early, there, concealed float64
 	for g := range w.groups {
 		r := &w.groups[g]
 		early += r.early
@@ -326,7 +327,7 @@ func (w *window) combine() (Transit, error) {
 		total += r.sent
 		w.unsure += sq(r.joined.back * w.areas.losses.latest)
 		w.late += r.joined.back
-		joined += r.joined.all
+		w.copies += r.joined.all
 		concealed += r.joined.hidden
 		counted += r.exact
 		way += math.Abs(r.area)
@@ -356,7 +357,7 @@ func (w *window) combine() (Transit, error) {
 	least, most := w.alike-w.aged, w.alike
 	time := min(max(w.apart*t.Mean, least), most)
 	hidden = math.Hypot(math.Hypot(hidden, w.vague), max(time-least, most-time))
-	t.Joined, t.Hidden, t.Mean = joined, concealed/total, t.Mean+(w.owed+time-w.apart*t.Mean)/total
+	t.Joined, t.Hidden, t.Mean = w.copies, concealed/total, t.Mean+(w.owed+time-w.apart*t.Mean)/total
 	t.Error = math.Sqrt(sq(t.Error) + (w.unsure+sq(hidden)/3)/sq(total))
 	return t, nil
 }
@@ -390,7 +391,8 @@ func (w *window) transit(r *groupWindow, total float64) Transit {
 	var change share
 	change.weigh(scale*scale, &r.change[2])
 	change.weigh(scale*(scale-1), &r.change[0])
-	variance := r.variance*scale*scale + w.scatter*out*(1+out/r.received) + sq(w.areas.greatest)*scale*(scale-1)
+	slow := max(0, out-w.copies) / r.received // of what joined, the spans bound how long it took
+	variance := r.variance*scale*scale + w.scatter*out*(1+out/r.received) + sq(w.areas.greatest)*(1+slow)*slow
 	return Transit{
 		Mean:    r.area / r.received,
 		Error:   math.Hypot(math.Sqrt(variance), w.young*r.area/r.received) / total,

@@ -112,14 +112,14 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3660, 3926},
+	".":              {3648, 3925},
 	"estimate":       {875, 1163},
-	"estimate/areas": {3355, 984},
+	"estimate/areas": {3373, 987},
 	"estimate/joint": {1473, 941},
 	"estimate/clock": {1161, 894},
 	"lda":            {2653, 3134},
 	"lda/control":    {450, 757},
-	"lda/flows":      {444, 213},
+	"lda/flows":      {450, 237},
 	"lda/lost":       {547, 407},
 	"lda/mplane":     {1607, 1201},
 	"lda/kernel":     {2361, 1945},

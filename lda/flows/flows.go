@@ -40,19 +40,17 @@ type Meter struct {
 	areas   *areas.Areas
 	length  float64 // of a cut, ns
 	all     map[hashing.Flow]*flow
-	numbers []*flow // by number
-	free    []int   // numbers of none
-	limit   uint64  // the least in any cut, of the places that a point had room for
-	turned  bool    // away flows, once at least, as there was no number: packets of later ones may be on their way unseen
-	from    int     // the cut at which the oldest report began that was not told yet
-	ends    []int   // and those at which such reports ended
+	numbers []*flow   // by number
+	free    []int     // numbers of none
+	limits  [2]uint64 // the least, of the places that points had room for, in the patience that began last, and in the one before
+	from    int       // the cut at which the oldest report began that was not told yet
+	ends    []int     // and those at which such reports ended
 }
 
 // A flow is one of them. Its cells are those from cells times its number on.
 type flow struct {
 	number int
-	place  uint64
-	late   bool // entered when others, perhaps it as well, had been turned away
+	late   bool // there was no room for it or others, perhaps, when packets were sent that may come
 	passed int  // the latest cut in which a packet passed
 	full   int  // likewise, in which a point had no room for the flow
 	told   total
@@ -77,7 +75,8 @@ type edges [2]struct{ packets, squares, least, most float64 }
 // New returns a Meter with room for so many flows, of cuts of this length, the first of which begins at a time in
 // nanoseconds. Packets may be under way then.
 func New(most int, cut time.Duration, begin int64, underWay bool) *Meter {
-	m := &Meter{areas: areas.New([]int{cells * most}, 64, 32), length: float64(cut), all: map[hashing.Flow]*flow{}, limit: math.MaxUint64}
+	m := &Meter{areas: areas.New([]int{cells * most}, 64, 32), length: float64(cut), all: map[hashing.Flow]*flow{}}
+	m.limits = [2]uint64{math.MaxUint64, math.MaxUint64}
 	m.areas.Begin(begin)
 	if underWay {
 		m.areas.UnderWay()
@@ -88,34 +87,42 @@ func New(most int, cut time.Duration, begin int64, underWay bool) *Meter {
 // End ends a report with the cut added last.
 func (m *Meter) End() { m.ends = append(m.ends, m.areas.Cuts()) }
 
-// Add takes what both points counted in a cut that ends at a time, by the clock of the stamps of what was sent.
+// Add takes what both points counted in a cut that ends at a time, by the clock of the stamps of what was sent. It removes flows
+// from the tables for which the other point had no room.
 func (m *Meter) Add(end int64, up, down *Table) {
-	limit := min(up.limit, down.limit)
-	m.limit = min(m.limit, limit)
+	limit, now := min(up.limit, down.limit), m.areas.Cuts()+1
+	up.narrow(limit)
+	down.narrow(limit)
+	if now%patience == 0 {
+		m.limits = [2]uint64{math.MaxUint64, m.limits[0]}
+	}
+	if m.limits[0] = min(m.limits[0], limit); limit < math.MaxUint64 {
+		for id, f := range m.all {
+			if place(id) > limit {
+				f.full, f.late = now, true
+			}
+		}
+	}
 	for id := range up.rows {
-		m.cut(id, up, down, limit)
+		m.cut(id, up, down)
 	}
 	for id := range down.rows {
 		if up.rows[id] == nil {
-			m.cut(id, up, down, limit)
+			m.cut(id, up, down)
 		}
 	}
 	m.areas.Next(end)
 }
 
-func (m *Meter) cut(id hashing.Flow, up, down *Table, limit uint64) {
-	f, now, room := m.all[id], m.areas.Cuts()+1, len(m.free) > 0 || len(m.numbers) < up.most
-	switch {
-	case place(id) > limit && f != nil:
-		f.full = now
+func (m *Meter) cut(id hashing.Flow, up, down *Table) {
+	f := m.all[id]
+	if f == nil && len(m.free) == 0 && len(m.numbers) >= up.most {
+		m.limits[0] = 0
 		return
-	case place(id) > limit || f == nil && !room:
-		m.turned = m.turned || place(id) <= limit
-		return
-	case f == nil:
+	} else if f == nil {
 		f = m.enter(id)
 	}
-	f.passed = now
+	f.passed = m.areas.Cuts() + 1
 	var none row
 	sent, received := cmp.Or(up.rows[id], &none), cmp.Or(down.rows[id], &none)
 	for k := range sent {
@@ -131,7 +138,7 @@ func (m *Meter) enter(id hashing.Flow) *flow {
 		m.free, m.numbers = append(m.free, len(m.numbers)), append(m.numbers, nil)
 	}
 	last := len(m.free) - 1
-	f := &flow{number: m.free[last], place: place(id), late: m.turned}
+	f := &flow{number: m.free[last], late: place(id) > min(m.limits[0], m.limits[1])}
 	m.free, m.all[id], m.numbers[f.number] = m.free[:last], f, f
 	return f
 }
@@ -149,8 +156,7 @@ func (m *Meter) Report(scatter, waited float64, whole bool) (known []Delay, unkn
 	lost, _, _ := m.areas.Losses(to)
 	m.areas.Spans(m.from, to, func(s areas.Span) {
 		if f := m.numbers[s.Cell/cells]; f != nil { // or it passed so long ago that it is forgotten
-			lacks := f.late || f.place > m.limit // packets, as long as some are on their way
-			f.told.add(&s, lost > 0, whole && !lacks, lacks && s.Open)
+			f.told.add(&s, lost > 0, whole && !f.late, f.late && s.Open) // which lack packets, as long as some are on their way
 		}
 	})
 	m.areas.Settle(to)

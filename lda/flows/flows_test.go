@@ -174,3 +174,27 @@ func TestFlowIntervals(t *testing.T) {
 		}
 	}
 }
+
+// A flow that lacked room in a cut has no mean then. One that begins long after that has, though it always has packets on their way.
+func TestRoom(t *testing.T) {
+	w := New(1, 1e8, 0, false)
+	for cut := range int64(730) {
+		tables := [2]*Table{NewTable(1), NewTable(1)}
+		for at := cut * 1e8; at < (cut+1)*1e8; at += 2e6 {
+			for point, sent := range [2]int64{at, at - 8e6} {
+				for f := range hashing.Flow(4) {
+					if c := sent / 1e8; f == 3 && sent >= 0 && c < 10 || f == 2 && (c >= 5 && c < 10 || c > 700) {
+						tables[point].Update(f, hashing.Packet(hashing.Word(1, uint64(sent))), at)
+					}
+				}
+			}
+		}
+		if w.Add((cut+1)*1e8, tables[0], tables[1]); cut%10 == 9 {
+			w.End()
+			known, _ := w.Report(1, 3e8, true)
+			if n := len(known); n > 0 != (cut > 700) || n > 0 && known[0].MeanInterval95.High > 10e6 {
+				t.Errorf("cut %d: %+v", cut, known)
+			}
+		}
+	}
+}
