@@ -70,7 +70,8 @@ type Areas struct {
 	window    window
 	delays    delays
 	alone     []Alone
-	crossing  [2][]Alone // those on their way at the ends of the window, and their ages
+	taking    struct{ weights, first, second, third float64 } // weights of these, and their delays with these: moments
+	crossing  [2][]Alone                                      // those on their way at the ends of the window, and their ages
 	onWay     [2]endAges
 	seenAgain []seenAgain
 }
@@ -428,7 +429,7 @@ func (a *Areas) advance(c *areaCell, keep int) {
 // of it is gone after 35.
 const lately = 50
 
-// fade slowly forgets how long packets took, and how many were lost in cuts that are no longer kept, over so many ns.
+// fade forgets slowly how long packets took, and how many were lost in cuts that are no longer kept, over so many ns.
 func (a *Areas) fade(keep int, passed float64) {
 	rest := math.Pow(1-1.0/lately, min(1, passed/1e9))
 	a.greatest *= rest
