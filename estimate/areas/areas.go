@@ -40,6 +40,7 @@ type Areas struct {
 
 	places   []uint32     // of all cells: where their state is, in cells, plus 1, or 0 if only calm events pass them
 	passes   []bool       // of all cells: none of their events is calm now
+	sends    []bool       // of all cells: events that were calm since the beginning had packets
 	calm     []calmEvent  // in order of time, which left cells as they were
 	calmTo   []int        // how many of them precede each cut that is kept
 	cells    []areaCell   // those that others pass
@@ -130,7 +131,7 @@ func New(groups []int, sumBits, digestBits uint8) *Areas {
 		total += n
 	}
 	a.groups = append(a.groups, total)
-	a.places, a.passes = make([]uint32, total), make([]bool, total)
+	a.places, a.passes, a.sends = make([]uint32, total), make([]bool, total), make([]bool, total)
 	a.Begin(0)
 	return a
 }
@@ -140,6 +141,7 @@ func New(groups []int, sumBits, digestBits uint8) *Areas {
 func (a *Areas) Begin(start int64) {
 	clear(a.places)
 	clear(a.passes)
+	clear(a.sends)
 	a.calm, a.calmTo = a.calm[:0], append(a.calmTo[:0], 0)
 	a.taken = a.taken[:0]
 	a.cells, a.next, a.events, a.fresh, a.judged = a.cells[:0], a.next[:0], a.events[:0], a.fresh[:0], 0
@@ -167,7 +169,7 @@ func (a *Areas) Before() float64 {
 func (a *Areas) cell(i int) uint32 {
 	if a.places[i] == 0 {
 		young := a.beginning()
-		a.cells = append(a.cells, areaCell{number: uint32(i), group: a.groupOf(i), young: young, unsent: young, slow: young})
+		a.cells = append(a.cells, areaCell{number: uint32(i), group: a.groupOf(i), young: young, unsent: young && !a.sends[i], slow: young})
 		a.next = append(a.next, 0)
 		a.places[i] = uint32(len(a.cells))
 	}
@@ -181,7 +183,8 @@ func (a *Areas) Cut(i int, pair CellPair) {
 	if rose == 0 && sent == 0 {
 		return // nothing passed
 	}
-	if rose == 0 && !a.passes[i] && !a.beginning() {
+	if rose == 0 && !a.passes[i] && (!a.beginning() || a.digestsShow()) {
+		a.sends[i] = true
 		a.calm = append(a.calm, calmEvent{uint32(i), sent, pair.ReceivedSum, a.near(pair.ReceivedSum-pair.SentSum, sent)})
 		return
 	}
