@@ -175,26 +175,18 @@ const foldedCuts, mostKept = 32, 1 << 15
 
 // cut compares the cells at the end of an interval.
 func (a *Accumulator) cut(start int64, up, down *Aggregator) {
-	counts, cells, width := &a.ends[len(a.ends)-1].counts, pairing{up: up, down: down}, int(a.config.SumBits)
-	when := interval{uint64(start) + uint64(a.end-start)/2, float64(a.end - start), math.Ldexp(1, width-1), width}
-	counts.length += when.length
+	counts, cells := &a.ends[len(a.ends)-1].counts, pairing{up: up, down: down}
+	when := interval{start: uint64(start), ns: uint64(a.end - start), bits: int(a.config.SumBits)}
+	when.packets = math.MaxUint64 >> (66 - when.bits) / max(1, when.ns)
+	counts.length += float64(when.ns)
 	counts.Sent += up.unsampledCount()
 	counts.Received += down.unsampledCount()
 	counts.stamps[0].shifted += up.shifted
 	counts.stamps[1].shifted += down.shifted
 	var squares [maxBanks]float64
-	cells.each(func(bank, i int) {
-		s, d := &up.cells[i], &down.cells[i]
-		if s.sum|s.tally|d.sum|d.tally == 0 {
-			return
-		}
-		cells.see(bank, i)
-		squares[bank] += sq(float64(s.count()))
-		counts.cells++
-		counts.stamps[0].add(s, &when)
-		counts.stamps[1].add(d, &when)
-		a.areas.Cut(i, areas.CellPair{SentSum: s.sum, SentTally: s.tally, ReceivedSum: d.sum, ReceivedTally: d.tally})
-	})
+	for bank := range a.config.banks() {
+		squares[bank] = a.cutBank(&cells, bank, counts, &when)
+	}
 	sent := cells.sum[0]
 	for j := range sent {
 		counts.Sent += sent[j]
@@ -418,9 +410,9 @@ func (a *Accumulator) Estimate() (Result, error) {
 func (a *Accumulator) tellAlone(r *Result, length float64) {
 	r.alone = a.alone
 	for _, x := range a.sample.delays {
-		r.before += max(0, -x) / float64(max(r.alone.N, 1))
+		r.before += (math.Abs(x) - x) / 2
 	}
-	r.before = min(1, r.before/length)
+	r.before = min(1, r.before/float64(max(r.alone.N, 1))/length)
 	if r.before <= 0.5 { // or most of the sample came outside of the report
 		r.deviationDegrees = uint64(min(float64(a.degrees)/r.byChance(), math.MaxInt32))
 		r.calmDegrees = uint64(min(float64(a.calmDegrees)/r.byChance(), math.MaxInt32))

@@ -11,11 +11,10 @@ import (
 type cell struct {
 	sum uint64
 
-	// tally has the packet count in its low half and the stream digest, the sum of the high halves of the
-	// packets' hashes, in its high half: one addition updates both. A sum serves as well as the usual XOR, also
-	// commutes, and does not cancel when one packet comes twice. When the count wraps it carries into the
-	// digest, at both points alike. The digest uses the high half because the bits of the row, in the low half,
-	// are the same throughout a cell.
+	// tally has the packet count in its low half and the stream digest, the sum of the high halves of the packets' hashes, in its
+	// high half: one addition updates both. A sum serves as well as the usual XOR, also commutes, and does not cancel when one
+	// packet comes twice. When the count wraps it carries into the digest, at both points alike. The digest uses the high half
+	// because the bits of the row, in the low half, are the same throughout a cell.
 	tally uint64
 }
 
@@ -157,16 +156,17 @@ func (a *Aggregator) touch() {
 
 // each calls f for those of its first cells that may not be empty.
 func (a *Aggregator) each(cells []cell, f func(i int, c *cell)) {
-	walk(len(cells), a.some, func(i int) { f(i, &cells[i]) })
+	walk(0, len(cells), a.some, func(i int) { f(i, &cells[i]) })
 }
 
-// walk calls f for the first cells, of those that some tells block by block.
-func walk(cells int, some func(block int) uint64, f func(i int)) {
-	for block := range (cells + packedBlock - 1) / packedBlock {
+// walk calls f for cells from one up to another, of those that some tells block by block.
+func walk(from, to int, some func(block int) uint64, f func(i int)) {
+	for block := from / packedBlock; block*packedBlock < to; block++ {
 		for of := some(block); of != 0; {
 			i := bits.LeadingZeros64(of)
-			if of &^= 1 << 63 >> i; packedBlock*block+i < cells {
-				f(packedBlock*block + i)
+			of &^= 1 << 63 >> i
+			if i += packedBlock * block; i >= from && i < to {
+				f(i)
 			}
 		}
 	}

@@ -66,28 +66,36 @@ func (a *Aggregator) Singles(f func(cell int, digest uint32, stamp uint64)) {
 // stamps were shifted on purpose, and how far off stamps are that cannot be right.
 type stamping struct{ packets, off, length, shifted, stray float64 }
 
-// An interval is what stamps must lie in, for sums of a given width.
+// An interval is what stamps must lie in. Sums of so many bits tell of up to so many packets in a cell.
 type interval struct {
-	middle       uint64
-	length, most float64 // and what sums hold to either side
-	bits         int
+	start, ns uint64
+	packets   uint64
+	bits      int
+}
+
+// after returns how long after the beginning the packets of a cell passed, added up.
+func (of *interval) after(c *cell) int64 {
+	return estimate.SignExtend(c.sum-uint64(c.count())*of.start, of.bits)
 }
 
 // add adds the stamps of a cell, unless the interval has no length, for it adds to one of
 // before, or their sum is too narrow to tell.
 func (s *stamping) add(c *cell, of *interval) {
-	n := float64(c.count())
-	length := n * of.length
-	if length == 0 || 2*length > of.most {
+	n := uint64(c.count())
+	if n*of.ns == 0 || n > of.packets {
 		return
 	}
-	off := float64(estimate.SignExtend(c.sum-uint64(c.count())*of.middle, of.bits))
-	s.packets += n
-	s.off += off
-	s.length += length
-	if far := math.Abs(off) - length/2; far > 0 && far > min(s.shifted, 1)*length { // by up to an interval
+	length, after := float64(n*of.ns), float64(of.after(c))
+	s.within(n, after, of)
+	if far := math.Abs(after-length/2) - length/2; far > 0 && far > min(s.shifted, 1)*length { // by up to an interval
 		s.stray += far + length
 	}
+}
+
+// within adds stamps that all are in the interval, by how long after its beginning they are, added up.
+func (s *stamping) within(packets uint64, after float64, of *interval) {
+	length := float64(packets) * float64(of.ns)
+	s.packets, s.off, s.length = s.packets+float64(packets), s.off+after-length/2, s.length+length
 }
 
 // check refuses stamps that are on average more than an interval away from the one that they belong to,

@@ -95,7 +95,8 @@ func (p *packed) addTo(a *Aggregator) {
 	if p.unsampled > 0 {
 		a.setUnsampled(a.unsampledCount() + p.unsampled)
 	}
-	for from, b, cells := 0, (block{}), p.cells; len(cells) > 0; from, cells = from+packedBlock, cells[b.size:] {
+	var b block // a variable of the loop would be copied
+	for from, cells := 0, p.cells; len(cells) > 0; from, cells = from+packedBlock, cells[b.size:] {
 		if b.which, b.size = binary.BigEndian.Uint64(cells), 8; b.which == 0 {
 			continue
 		}

@@ -3,6 +3,9 @@ package lda
 import (
 	"iter"
 	"math"
+	"math/bits"
+
+	"github.com/hoplag/hoplag/estimate/areas"
 )
 
 // A pairing is what two points of one Config hold in the same cells. All copies of a packet fall into one cell, which
@@ -78,15 +81,13 @@ func usualCounts(cells []cell, sum, greatest uint64) (u counts) {
 
 // each calls f for the cells that may not be empty, bank by bank.
 func (p *pairing) each(f func(bank, i int)) {
-	config, bank, end := &p.up.config, 0, p.up.config.first(1)
-	some := func(block int) uint64 { return p.up.some(block) | p.down.some(block) }
-	walk(config.cells(), some, func(i int) {
-		for ; i >= end; end = config.first(bank + 1) {
-			bank++
-		}
-		f(bank, i)
-	})
+	for bank := range p.up.config.banks() {
+		walk(p.up.config.first(bank), p.up.config.first(bank+1), p.some, func(i int) { f(bank, i) })
+	}
 }
+
+// some returns the cells of a block that may not be empty, the first one highest.
+func (p *pairing) some(block int) uint64 { return p.up.some(block) | p.down.some(block) }
 
 // overfull reports whether a cell of a bank is overfull at either point.
 func (p *pairing) overfull(bank, i int) bool {
@@ -109,4 +110,41 @@ func (p *pairing) of(from, to int) iter.Seq2[uint64, uint64] {
 			}
 		}
 	}
+}
+
+// cutBank compares the cells of a bank, and returns the sum of the squares of what they were sent. Nearly all have stamps from
+// within the interval, and no more packets than others: it adds these up in registers.
+func (a *Accumulator) cutBank(p *pairing, bank int, counts *counted, when *interval) (squares float64) {
+	var sent, received, most uint64
+	var sentAfter, receivedAfter float64
+	ups, downs, stamps := p.up.cells, p.down.cells[:len(p.up.cells)], &counts.stamps
+	from, to := a.config.first(bank), a.config.first(bank+1)
+	for block := from / packedBlock; block*packedBlock < to; block++ {
+		for some := p.some(block); some != 0; {
+			i := bits.LeadingZeros64(some) % packedBlock
+			some &^= 1 << 63 >> i
+			i += block * packedBlock
+			s, d := &ups[i], &downs[i]
+			if i < from || i >= to || s.sum|s.tally|d.sum|d.tally == 0 {
+				continue
+			}
+			n, m, x, y := uint64(s.count()), uint64(d.count()), when.after(s), when.after(d)
+			if max(n, m) > most || uint64(x) > n*when.ns || uint64(y) > m*when.ns {
+				p.see(bank, i)
+				stamps[0].add(s, when)
+				stamps[1].add(d, when)
+				most = min(p.greatest[0][bank], p.greatest[1][bank], when.packets)
+			} else {
+				sent, received, sentAfter, receivedAfter = sent+n, received+m, sentAfter+float64(x), receivedAfter+float64(y)
+			}
+			squares += sq(float64(s.count()))
+			counts.cells++
+			a.areas.Cut(i, areas.CellPair{SentSum: s.sum, SentTally: s.tally, ReceivedSum: d.sum, ReceivedTally: d.tally})
+		}
+	}
+	p.sum[0][bank] += sent
+	p.sum[1][bank] += received
+	stamps[0].within(sent, sentAfter, when)
+	stamps[1].within(received, receivedAfter, when)
+	return squares
 }

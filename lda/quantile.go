@@ -122,7 +122,7 @@ func (a *Accumulator) unseen(more, tail float64) (share float64) {
 }
 
 // A reservoir keeps a sample of delays in which each stands for equally many packets. One that stands for fewer is
-// kept with a probability in proportion. Its random numbers are the same in every run.
+// kept with a probability in proportion. Where it begins to count is random, and the same in every run.
 type reservoir struct {
 	delays  []float64
 	each    float64 // packets that a delay stands for
@@ -147,33 +147,30 @@ func (r *reservoir) add(all []areas.Alone, packets float64) {
 	}
 	weights, heaviest := 0.0, 0.0
 	for i := range all {
-		w := all[i].Weight
-		weights += w
-		if w > heaviest { // max is slow
-			heaviest = w
-		}
+		weights += all[i].Weight
+		heaviest = max(heaviest, all[i].Weight)
 	}
-	was, weight := r.each, packets/weights
+	was, weight, old := r.each, packets/weights, len(r.delays)
 	r.each = max(r.each, heaviest*weight)
-	if len(r.delays)+len(all) > reservoirSize {
-		r.each = max(r.each, r.packets/(reservoirSize*5/6)) // chance makes them more, and hardly a fifth more
+	if old+len(all) > reservoirSize {
+		r.each = max(r.each, r.packets/(reservoirSize-1))
 	}
-	old := r.delays
-	r.delays = r.delays[:0]
-	for _, delay := range old {
-		r.keep(delay, was)
+	// Shares of a place add up from a random one on. The delay that goes beyond the end of a place has it, so each has one with
+	// the probability that is its share. They are whole numbers, so that shares of all of a place miss none.
+	const placeBits, place = 40, 1 << 40
+	at, share := int64(r.random.Uint64()%place), int64(was/r.each*place+0.5)
+	r.delays = slices.Grow(r.delays, len(all))[:old+len(all)]
+	to := r.delays
+	for _, delay := range to[:old] {
+		to[at>>placeBits] = delay
+		at += share
 	}
+	weight *= place / r.each
 	for i := range all {
-		r.keep(float64(all[i].Delay), all[i].Weight*weight)
+		to[at>>placeBits] = float64(all[i].Delay)
+		at += int64(all[i].Weight*weight + 0.5)
 	}
-}
-
-// keep keeps a delay that stands for a number of packets, or fewer by chance, which no branch tells.
-func (r *reservoir) keep(delay, packets float64) {
-	n := len(r.delays)
-	if r.delays = append(r.delays, delay); packets < r.each {
-		r.delays = r.delays[:n+int(packets/r.each+float64(^r.random.Uint64()>>11)*0x1p-53)]
-	}
+	r.delays = to[:at>>placeBits]
 }
 
 // withoutFarthest returns delays but for the one farthest from their mean, in any order.

@@ -40,6 +40,7 @@ type Areas struct {
 
 	places   []uint32     // of all cells: where their state is, in cells, plus 1, or 0 if only calm events pass them
 	passes   []bool       // of all cells: none of their events is calm now
+	sends    []bool       // of all cells: events that were calm since the beginning had packets
 	calm     []calmEvent  // in order of time, which left cells as they were
 	calmTo   []int        // how many of them precede each cut that is kept
 	cells    []areaCell   // those that others pass
@@ -70,7 +71,8 @@ type Areas struct {
 	window    window
 	delays    delays
 	alone     []Alone
-	crossing  [2][]Alone // those on their way at the ends of the window, and their ages
+	taking    struct{ weights, first, second, third float64 } // weights of these, and their delays with these: moments
+	crossing  [2][]Alone                                      // those on their way at the ends of the window, and their ages
 	onWay     [2]endAges
 	seenAgain []seenAgain
 }
@@ -129,7 +131,7 @@ func New(groups []int, sumBits, digestBits uint8) *Areas {
 		total += n
 	}
 	a.groups = append(a.groups, total)
-	a.places, a.passes = make([]uint32, total), make([]bool, total)
+	a.places, a.passes, a.sends = make([]uint32, total), make([]bool, total), make([]bool, total)
 	a.Begin(0)
 	return a
 }
@@ -139,6 +141,7 @@ func New(groups []int, sumBits, digestBits uint8) *Areas {
 func (a *Areas) Begin(start int64) {
 	clear(a.places)
 	clear(a.passes)
+	clear(a.sends)
 	a.calm, a.calmTo = a.calm[:0], append(a.calmTo[:0], 0)
 	a.taken = a.taken[:0]
 	a.cells, a.next, a.events, a.fresh, a.judged = a.cells[:0], a.next[:0], a.events[:0], a.fresh[:0], 0
@@ -166,7 +169,7 @@ func (a *Areas) Before() float64 {
 func (a *Areas) cell(i int) uint32 {
 	if a.places[i] == 0 {
 		young := a.beginning()
-		a.cells = append(a.cells, areaCell{number: uint32(i), group: a.groupOf(i), young: young, unsent: young, slow: young})
+		a.cells = append(a.cells, areaCell{number: uint32(i), group: a.groupOf(i), young: young, unsent: young && !a.sends[i], slow: young})
 		a.next = append(a.next, 0)
 		a.places[i] = uint32(len(a.cells))
 	}
@@ -180,7 +183,8 @@ func (a *Areas) Cut(i int, pair CellPair) {
 	if rose == 0 && sent == 0 {
 		return // nothing passed
 	}
-	if rose == 0 && !a.passes[i] && !a.beginning() {
+	if rose == 0 && !a.passes[i] && (!a.beginning() || a.digestsShow()) {
+		a.sends[i] = true
 		a.calm = append(a.calm, calmEvent{uint32(i), sent, pair.ReceivedSum, a.near(pair.ReceivedSum-pair.SentSum, sent)})
 		return
 	}
@@ -428,7 +432,7 @@ func (a *Areas) advance(c *areaCell, keep int) {
 // of it is gone after 35.
 const lately = 50
 
-// fade slowly forgets how long packets took, and how many were lost in cuts that are no longer kept, over so many ns.
+// fade forgets slowly how long packets took, and how many were lost in cuts that are no longer kept, over so many ns.
 func (a *Areas) fade(keep int, passed float64) {
 	rest := math.Pow(1-1.0/lately, min(1, passed/1e9))
 	a.greatest *= rest

@@ -10,6 +10,11 @@ import (
 // also with losses, copies, and packets on their way at the beginning. Where no cell is slow, some differ.
 func TestCalmIntervals(t *testing.T) {
 	const cells, cuts, window = 24, 40, 8
+	begun := New([]int{1}, 64, 32)
+	begun.UnderWay()
+	if begun.Cut(0, CellPair{1, 1<<32 | 1, 2, 1<<32 | 1}); len(begun.calm) != 1 {
+		t.Error("no interval is calm where packets are on their way at the beginning")
+	}
 	wrong := 0
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 11))

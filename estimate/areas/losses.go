@@ -65,7 +65,7 @@ func (l *losses) observe(a *Areas, from, to int) {
 		of.cuts, of.lengths, of.slow = zeros(of.cuts, cuts), zeros(of.lengths, cuts), zeros(of.slow, cuts)
 	}
 	a.calmly(0, a.latest(), l.calm)
-	a.walk(0, false, l.add)
+	a.walk(0, cuts, false, l.add)
 	for _, u := range l.usual[1:] {
 		l.usual[0].add(u.packets, u.time)
 	}
@@ -110,7 +110,7 @@ func (l *losses) place() {
 	}
 	for i := range l.areas.cells { // most settle at one level only, or not at all
 		if c := &l.areas.cells[i]; c.moves {
-			l.areas.tell(c, 0, true, visit)
+			l.areas.tell(c, 0, l.areas.latest(), true, visit)
 		}
 	}
 	l.pool()
@@ -186,22 +186,25 @@ func (l *losses) disperse() {
 
 // calm takes intervals in which nothing was lost or on its way at the ends.
 func (l *losses) calm(group, cut int, all []calmEvent) {
-	a, old, packets, known, time, longest := l.areas, cut <= l.areas.lastAged, 0.0, 0.0, 0.0, math.Inf(-1)
+	a, younger, old := l.areas, l.areas.younger, cut <= l.areas.lastAged
+	packets, fresh, time, longest := 0.0, 0.0, 0.0, math.Inf(-1)
 	for i := range all {
 		e := &all[i]
 		n := float64(e.packets)
 		packets += n
 		time += e.area
-		if n <= 2 {
-			longest = max(longest, math.Abs(e.area)/n)
+		if e.packets <= 2 {
+			if mean := math.Abs(e.area) / n; mean > longest { // max is slow
+				longest = mean
+			}
 		}
-		if old && (a.younger[e.cell/64]>>(e.cell%64)&1 == 0 || cut <= int(a.cells[a.places[e.cell]-1].aged)-a.before) {
-			known += n
+		if !old || younger[e.cell/64]>>(e.cell%64)&1 != 0 && cut > int(a.cells[a.places[e.cell]-1].aged)-a.before {
+			fresh += n
 		}
 	}
 	of := &l.groups[group].cuts[cut]
 	of.all += packets
-	of.known += known
+	of.known += packets - fresh
 	l.usual[cut].add(packets, time)
 	l.took(longest)
 	if cut > l.from {
@@ -209,7 +212,7 @@ func (l *losses) calm(group, cut int, all []calmEvent) {
 	}
 }
 
-// usually returns how long a packet took that came in a cut; a few say little about others.
+// usually returns the time that a packet took that came in a cut; but few tell little of others.
 func (l *losses) usually(cut int) float64 {
 	const few = 10
 	u, all := &l.usual[cut], &l.usual[0] // nothing came in the first one

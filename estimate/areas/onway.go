@@ -191,22 +191,15 @@ func (e *endAges) levels(o *OnWay, n, spread, greatest float64, t *Transit) (lea
 
 // moments returns the means of delays, of their squares and of their cubes, by packets that were alone if these tell.
 func (a *Areas) moments(t *Transit) (first, second, third float64) {
-	weights := 0.0
-	for i := range a.alone {
-		w, d := a.alone[i].Weight, math.Abs(float64(a.alone[i].Delay))
-		weights += w
-		first += w * d
-		second += w * d * d
-		third += w * d * d * d
-	}
-	if len(a.alone) < fewAlone || first == 0 { // few, or none took any time
+	m := &a.taking
+	if len(a.alone) < fewAlone || m.first == 0 { // few, or none took any time
 		first, second = math.Abs(t.Mean), t.Scatter+t.Mean*t.Mean
 		if first == 0 { // all came as the window began
 			first, second = a.greatest, a.greatest*a.greatest
 		}
 		return first, second, second * a.greatest
 	}
-	return first / weights, second / weights, third / weights
+	return m.first / m.weights, m.second / m.weights, m.third / m.weights
 }
 
 // stand returns the ages of n packets and their variance, if those that were alone stand for those that have come.

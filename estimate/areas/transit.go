@@ -30,7 +30,7 @@ type Transit struct {
 	Scatter  float64 // variance of the time of one packet
 	Received float64 // packets, in all cells
 	Joined   float64 // of these, those that came without being sent: copies, or taken for lost
-	Hidden   float64 // time, per packet received, that those may have taken from areas that do not show
+	Hidden   float64 // time for each received that those may have taken from areas which do not show
 	Exact    float64 // of these, in spans without losses of groups that are used
 	negative float64 // share of the exact spans whose areas are negative
 
@@ -196,11 +196,17 @@ func (a *Areas) weigh() {
 			of.alone.add(others, shareOf(1, age))
 		}
 	}
+	m := &a.taking
+	*m = struct{ weights, first, second, third float64 }{}
 	for i, last := 0, (Alone{}); i < len(a.alone); i++ { // most follow others of the same cut
-		if x := &a.alone[i]; x.from != last.from || x.to != last.to {
+		x := &a.alone[i]
+		if x.from != last.from || x.to != last.to {
 			last = Alone{0, a.weight(int(x.from), int(x.to)), x.from, x.to}
 		}
-		a.alone[i].Weight = last.Weight
+		x.Weight = last.Weight
+		d := math.Abs(float64(x.Delay))
+		w, wd, wdd := last.Weight, last.Weight*d, last.Weight*d*d
+		m.weights, m.first, m.second, m.third = m.weights+w, m.first+wd, m.second+wdd, m.third+wdd*d
 	}
 }
 

@@ -76,12 +76,12 @@ func (x *span) alone() bool {
 	return x.exact && x.late == 0 && x.sent == 1 && x.received == 1 && x.before == 0
 }
 
-// walk calls visit for the spans of all cells up to the latest cut, but those that end by cut number after, cell by cell and in order
-// of time, and all exact ones if only others count. The span is valid during the call. Calm events are no part of it.
-func (a *Areas) walk(after int, others bool, visit func(*span)) {
+// walk calls visit for the spans of all cells, but those that end by cut number after or begin at cut number until or later, cell by
+// cell and in order of time, and all exact ones if only others count. The span is valid during the call. Calm events are no part of it.
+func (a *Areas) walk(after, until int, others bool, visit func(*span)) {
 	a.judge()
 	for i := range a.cells {
-		a.tell(&a.cells[i], after, others, visit)
+		a.tell(&a.cells[i], after, until, others, visit)
 	}
 }
 
@@ -187,13 +187,13 @@ func (a *Areas) agedBefore(from, to int, end int64) int {
 func (a *Areas) alike(c *areaCell) bool { return c.alike > 0 && int(c.alike) > a.before-100 }
 
 // tell is walk for one cell.
-func (a *Areas) tell(c *areaCell, after int, others bool, visit func(*span)) {
+func (a *Areas) tell(c *areaCell, after, until int, others bool, visit func(*span)) {
 	a.passed = a.events[c.first:c.end]
 	x, at := &a.span, 0
 	x.cell, x.group, x.alike = int(c.number), int(c.group), a.alike(c)
 	x.from, x.level, x.before, x.losing = 0, c.anchor, float64(c.since), c.losses
 	from, level, judged := 0, c.oldest, c.judged
-	for j := 0; j <= len(a.passed); j++ { // states
+	for j := 0; j <= len(a.passed) && x.from < until; j++ { // states
 		to := a.latest()
 		if j < len(a.passed) {
 			to = int(a.passed[j].cut) - a.before - 1
@@ -209,7 +209,7 @@ func (a *Areas) tell(c *areaCell, after int, others bool, visit func(*span)) {
 			from, level, judged = to+1, a.passed[j].level, judgement(a.passed[j].note)
 		}
 	}
-	if x.to, x.known = a.latest(), false; x.from < x.to {
+	if x.to, x.known = a.latest(), false; x.from < min(x.to, until) {
 		a.fill(c, at, false, x.level)
 		visit(x)
 	}

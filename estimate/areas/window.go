@@ -76,7 +76,7 @@ func (a *Areas) pool(from, to int) *window {
 		}
 	}
 	a.calmly(from, to, w.calm)
-	a.walk(from, false, w.take)
+	a.walk(from, to, false, w.take)
 	cellSums.Put(room)
 	w.scatters()
 	for g := range w.groups {
@@ -94,26 +94,29 @@ func (a *Areas) pool(from, to int) *window {
 	return w
 }
 
-// calm takes intervals at both ends of which cells were settled at one level.
+// calm takes intervals at both ends of which cells were settled at one level. All that it adds up is in registers.
 func (w *window) calm(group, cut int, all []calmEvent) {
-	var sum share
-	a, r := w.areas, &w.groups[group]
+	var n, time, nn, na, aa, with, mixed, times, negative, took float64
+	alone, cells, r := w.areas.alone, w.cells, &w.groups[group]
 	for i := range all {
 		e := &all[i]
-		n := float64(e.packets)
-		sum.weigh(1, shareOf(n, e.area))
-		if w.cells[e.cell].whole(&r.each, n, e.area); e.area < 0 {
-			r.negative++
+		packets, area, u := float64(e.packets), e.area, &cells[e.cell]
+		n, time, nn, na, aa = n+packets, time+area, nn+packets*packets, na+packets*area, aa+area*area
+		with, mixed, times = with+packets*u.packets, mixed+packets*u.time+area*u.packets, times+area*u.time
+		if u.add(packets, area); area < 0 {
+			negative++
 		}
 		if e.packets == 1 {
-			a.alone = append(a.alone, Alone{int64(e.area), 0, uint32(cut - 1), uint32(cut)})
-			w.took += math.Abs(e.area)
+			alone = append(alone, Alone{int64(area), 0, uint32(cut - 1), uint32(cut)})
+			took += math.Abs(area)
 		}
 	}
 	passed := &r.cuts[cut-1-w.from]
-	passed.sent += sum.n
-	w.calmly.add(sum.n, sum.a)
-	r.add(passed.weight, float64(len(all)), &sum)
+	passed.sent += n
+	w.took, r.negative, w.areas.alone = w.took+took, r.negative+negative, alone
+	w.calmly.add(n, time)
+	r.add(passed.weight, float64(len(all)), &share{n, time, nn, na, aa})
+	r.each.weigh(1, &share{n, time, nn + 2*with, na + mixed, aa + 2*times}) // what these add to whole cells
 }
 
 // add adds exact spans.
@@ -125,7 +128,7 @@ func (r *groupWindow) add(weight, spans float64, sum *share) {
 	r.cells += spans
 }
 
-// whole takes the area of a cell's span, and adds what it adds to all cells, which tell how areas scatter.
+// whole takes the area of a cell's span, and adds what it adds to all cells, which tell how areas scatter, as in calm.
 func (u *usualCut) whole(all *share, n, area float64) {
 	all.n += n
 	all.a += area
@@ -137,9 +140,6 @@ func (u *usualCut) whole(all *share, n, area float64) {
 
 // take takes a span.
 func (w *window) take(x *span) {
-	if x.from >= w.to {
-		return
-	}
 	a, l, r := w.areas, &w.areas.losses, &w.groups[x.group]
 	came, out := w.passed(x)
 	if x.joined == 0 && came+out == 0 && x.from < w.from && x.to >= w.to { // what is on its way is throughout
