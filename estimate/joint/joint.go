@@ -84,14 +84,28 @@ type Result struct {
 // errors of small flows have the skew and the modes of the delays themselves, of which only two moments are known.
 const degrees = 5
 
+// Beyond usualConfidence tails are as heavy as with a variance they can be. Where delays of flows and of packets are log-normal, the
+// intervals of flows of one packet that share cells with dozens have to be.
+const (
+	usualConfidence = 0.95
+	farDegrees      = 3
+)
+
+var farScale = estimate.StudentQuantile((1+usualConfidence)/2, degrees) / estimate.StudentQuantile((1+usualConfidence)/2, farDegrees)
+
 // MeanInterval returns the interval of flow f's mean at the given confidence, between 0 and 1. It extends to both sides by
-// as many deviations as Student's distribution with 5 degrees of freedom says (2.57 at 95 %). It is unbounded for a flow
-// without a usable cell, and without StdDev.
+// as many deviations as Student's distribution with 5 degrees of freedom says (2.57 at 95 %), and beyond 95 % by as many more as that
+// with 3 degrees does (10.4 at 99.9 %). It is unbounded for a flow without a usable cell, and without StdDev.
 func (r *Result) MeanInterval(f int, confidence float64) estimate.Interval {
 	if r.Usable[f] == 0 || r.StdDev == nil {
 		return estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}
 	}
-	return estimate.StudentInterval(estimate.Delay{Mean: r.Mean[f], StdDev: r.StdDev[f], N: 1}, degrees, confidence)
+	d := estimate.Delay{Mean: r.Mean[f], StdDev: r.StdDev[f], N: 1}
+	if confidence > usualConfidence {
+		d.StdDev *= farScale
+		return estimate.StudentInterval(d, farDegrees, confidence)
+	}
+	return estimate.StudentInterval(d, degrees, confidence)
 }
 
 // Solve estimates the mean delay of every flow from all cells at once: the linear estimate of least expected square error.
