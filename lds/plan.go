@@ -54,7 +54,8 @@ const (
 // with the fewest failures in EncodedSize, by flows. Of equals it prefers the table, whose answers are the most accurate. The
 // error wraps [estimate.ErrConfig].
 //
-// For a sketch it tries one to four rows, and rows that sample if packets are lost.
+// For a sketch it tries one to four rows, and rows that sample if packets are lost. For a table it takes flows to come side by side:
+// where all large ones come before the others, up to a twelfth more may fail.
 func Plan(d Demand) (Forecast, error) {
 	if err := d.validate(); err != nil {
 		return Forecast{}, err
@@ -208,11 +209,9 @@ func (d *Demand) unread(c *Config, small, packets float64) (none float64) {
 }
 
 // inTable sets how the large flows fare in a table of some rooms, and returns the fraction of all flows that it holds. A flow gets in
-// with one of its packets, and stays if more come before others push it out. That is nearly as if it had to draw well twice or more,
-// of a Poisson number of times in proportion to its packets; the largest stay more surely (TestPlansOfAnyDemand). Both points hold
-// it from one packet on unless that is lost, or their limits differ, by as much as was lost before. Flows fall into buckets at
-// random, so as many are expected to stay in a bucket as a Gamma distribution of the shape bucketFlows says (here by E. Wilson
-// and M. Hilferty, 1931).
+// with one packet, and stays if more come in time: nearly as if it drew well twice, and Poisson numbers of times in proportion to its
+// packets (TestPlansOfAnyDemand). Both points hold it from one packet on unless that is lost, or limits differ, by what was lost
+// before. By bucket, as many are expected to stay as a Gamma distribution says (here by E. Wilson and M. Hilferty, 1931).
 func (d *Demand) inTable(rooms int, large []chances) (held float64) {
 	sizes := d.sizes(1)
 	stays := func(draws float64) float64 { return 1 - (1+draws)*math.Exp(-draws) }

@@ -50,8 +50,7 @@ func (c *TableConfig) flowBytes() int {
 // Both points hold the same flows without markers or negotiation. Where a flow finds no room, each of its packets draws a number by
 // its hash, and takes the room of the flow of the fewest packets, n, with probability 1/(n+1). It counts as one of n+1 packets
 // then. So large flows soon get in, and stay. A flow that arrives while there is room is held from its first packet on.
-// Points see packets in about the same order, so n is the same at both, or nearly. A flow that they admit at different packets has
-// no answer.
+// Points see packets in about the same order, so n is nearly the same at both. A flow that they admit apart has no answer.
 //
 // With room for 17,800 of a million flows, 99 % of those of 1,000 packets or more are held (ours-lds-table). [Table.Hold] keeps rooms
 // for flows that are known to be large, from their first packets on.
@@ -75,10 +74,7 @@ type room struct {
 	cells  [flowCells]cell
 }
 
-const (
-	noLimit  = math.MaxUint32
-	reserved = math.MaxUint32 // in place of before: by Hold
-)
+const noLimit = math.MaxUint32 // of a bucket; of a room, in place of before: Hold reserved it
 
 // NewTable returns an empty table. The error wraps [estimate.ErrConfig].
 func NewTable(c TableConfig) (*Table, error) {
@@ -174,7 +170,7 @@ func (t *Table) Hold(flows []hashing.Flow) {
 	t.Reset()
 	for _, f := range flows {
 		if at, used := t.least(t.bucket(f)); used == 0 && f != 0 && t.room(f) == nil {
-			t.keys[at], t.rooms[at].before = f, reserved
+			t.keys[at], t.rooms[at].before = f, noLimit
 		}
 	}
 }
@@ -210,10 +206,10 @@ func (t *Table) Merge(b *Table) error {
 			continue
 		}
 		from, to := &b.rooms[i], t.room(f)
-		if at, least := t.least(t.bucket(f)); to == nil && from.stands() > least {
-			t.keys[at], t.rooms[at] = f, *from
-		}
 		if to == nil {
+			if at, least := t.least(t.bucket(f)); from.stands() > least {
+				t.keys[at], t.rooms[at] = f, *from
+			}
 			continue
 		}
 		to.before = max(to.before, from.before)

@@ -52,9 +52,9 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 	if own.cells > 1 {
 		result.StdDev = math.Sqrt(own.variance())
 	}
-	before := 0.0
-	if sent.before != reserved && received.before != reserved {
-		before = float64(max(sent.before, received.before))
+	before := float64(max(sent.before, received.before))
+	if before == noLimit {
+		before = 0
 	}
 	result.Share = float64(result.Received) / (float64(result.Received) + before)
 	// Packets that are in no cell that was read: of the held ones a random part, and those before it was admitted:

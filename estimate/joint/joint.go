@@ -84,14 +84,7 @@ type Result struct {
 // errors of small flows have the skew and the modes of the delays themselves, of which only two moments are known.
 const degrees = 5
 
-// Beyond usualConfidence tails are as heavy as with a variance they can be. Where delays of flows and of packets are log-normal, the
-// intervals of flows of one packet that share cells with dozens have to be.
-const (
-	usualConfidence = 0.95
-	farDegrees      = 3
-)
-
-var farScale = estimate.StudentQuantile((1+usualConfidence)/2, degrees) / estimate.StudentQuantile((1+usualConfidence)/2, farDegrees)
+const farDegrees = 3 // beyond 95 %: tails as heavy as they can be with a variance
 
 // MeanInterval returns the interval of flow f's mean at the given confidence, between 0 and 1. It extends to both sides by
 // as many deviations as Student's distribution with 5 degrees of freedom says (2.57 at 95 %), and beyond 95 % by as many more as that
@@ -100,12 +93,11 @@ func (r *Result) MeanInterval(f int, confidence float64) estimate.Interval {
 	if r.Usable[f] == 0 || r.StdDev == nil {
 		return estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}
 	}
-	d := estimate.Delay{Mean: r.Mean[f], StdDev: r.StdDev[f], N: 1}
-	if confidence > usualConfidence {
-		d.StdDev *= farScale
-		return estimate.StudentInterval(d, farDegrees, confidence)
+	d, of := estimate.Delay{Mean: r.Mean[f], StdDev: r.StdDev[f], N: 1}, uint64(degrees)
+	if confidence > 0.95 {
+		of, d.StdDev = farDegrees, d.StdDev*estimate.StudentQuantile(0.975, degrees)/estimate.StudentQuantile(0.975, farDegrees)
 	}
-	return estimate.StudentInterval(d, degrees, confidence)
+	return estimate.StudentInterval(d, of, confidence)
 }
 
 // Solve estimates the mean delay of every flow from all cells at once: the linear estimate of least expected square error.
