@@ -44,7 +44,8 @@ type Accumulator struct {
 	all     []total   // of everything up to the end, if current
 	known   []content // likewise
 	clocks  error     // that they disagree
-	late    bool      // packets that count as lost may still come
+	late    bool      // packets that counted as lost in earlier reports may have come
+	slower  bool      // some took longer than packets are waited for
 	joined  float64   // time of packets that took nobody knows how long, for each received
 	slowest float64   // the greatest delay known
 	longest float64   // the time after which packets are no longer waited for
@@ -170,7 +171,7 @@ func (a *Accumulator) take(into []total, to int) {
 	if a.slowest = max(a.slowest, t.Greatest); t.Joined == 0 { // where others join, cells that hide them seem far apart
 		a.spread = t.Scatter
 	}
-	a.late = t.Late > 0 || t.Greatest > a.longest
+	a.late, a.slower = t.Late > 0, t.Greatest > a.longest
 	switch {
 	case errors.Is(err, estimate.ErrClocks):
 		a.clocks = fmt.Errorf("lds: %w", err)
@@ -276,7 +277,7 @@ func (a *Accumulator) Estimate(f hashing.Flow) (Result, error) {
 // their way in the report may be more and less than the sum of the delays of those received: by the ages, when
 // it ended, of those then on their way, and when it began. Rows that sample have part of them.
 func (a *Accumulator) tally(f hashing.Flow) (r Result) {
-	c, full := &a.config, false
+	c, full, told := &a.config, false, 0
 	sent, received, most := math.Inf(1), math.Inf(1), math.Inf(1)
 	for row, rate := range c.Rates[:c.Rows] {
 		var all total
@@ -287,7 +288,7 @@ func (a *Accumulator) tally(f hashing.Flow) (r Result) {
 			_, time := a.came(t)
 			late += time
 			back += float64(max(0, -t.lost)) * a.slowest
-			all.lost, all.left = all.lost+t.lost, all.left+max(0, t.left)+int(t.hidden)
+			all.lost, all.left, told = all.lost+t.lost, all.left+max(0, t.left)+int(t.hidden), told+t.told
 			all.began, all.ended = all.began.plus(t.began), all.ended.plus(t.ended).plus(t.gone)
 		}
 		sent = min(sent, atMost(float64(all.sent), rate))
@@ -311,7 +312,7 @@ func (a *Accumulator) tally(f hashing.Flow) (r Result) {
 		}
 	}
 	r.Sent, r.Received, r.Lost = uint64(math.Round(sent)), uint64(math.Round(received)), uint64(math.Round(most))
-	if r.Late = max(r.Late, a.joined); a.late && received > 0 {
+	if r.Late = max(r.Late, a.joined); (a.slower || a.late && told > 0) && received > 0 {
 		r.Late += most / received * float64(a.end-a.since) / 2
 	}
 	r.less, r.more = r.less/max(1, received), r.more/max(1, received)

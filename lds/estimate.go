@@ -29,9 +29,9 @@ type Result struct {
 	// have only some dozens of columns, and no more than rounding only if equal rows prove that the flow is alone in its cells.
 	MeanError float64
 
-	// Late is by how much Mean may be greater because packets that count as lost may still arrive, which an
-	// [Accumulator] allows for until it has seen 45 intervals, or did arrive, or came twice: how long those
-	// took is unknown, and others may not have taken as long.
+	// Late is by how much Mean may be greater because packets came twice, or had been taken for lost, or may have come
+	// that were taken for lost in earlier reports, which an [Accumulator] allows for until it has seen 45 intervals: how
+	// long those took is unknown, and others may not have taken as long.
 	Late float64
 
 	far        float64 // how far Mean is off with a confidence of farConfidence

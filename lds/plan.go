@@ -54,7 +54,8 @@ const (
 // with the fewest failures in EncodedSize, by flows. Of equals it prefers the table, whose answers are the most accurate. The
 // error wraps [estimate.ErrConfig].
 //
-// For a sketch it tries one to four rows, and rows that sample if packets are lost.
+// For a sketch it tries one to four rows, and rows that sample if packets are lost. For a table it takes flows to come side by side:
+// where all large ones come before the others, up to a twelfth more may fail.
 func Plan(d Demand) (Forecast, error) {
 	if err := d.validate(); err != nil {
 		return Forecast{}, err
@@ -207,19 +208,20 @@ func (d *Demand) unread(c *Config, small, packets float64) (none float64) {
 	return none + lost
 }
 
-// inTable sets how the large flows fare in a table of some rooms, and returns the fraction of all flows that it holds. The numbers
-// that packets draw are even, so a flow of n packets draws below a limit with probability 1 − (1−limit)^n. Both points hold it from
-// one packet on unless the first that draws low enough is lost. Flows fall into buckets at random, so as many are expected below
-// the limit of a bucket as a Gamma distribution of the shape bucketFlows says (here by E. Wilson and M. Hilferty, 1931).
+// inTable sets how the large flows fare in a table of some rooms, and returns the fraction of all flows that it holds. A flow gets in
+// with one packet, and stays if more come in time: nearly as if it drew well twice, and Poisson numbers of times in proportion to its
+// packets (TestPlansOfAnyDemand). Both points hold it from one packet on unless that is lost, or limits differ, by what was lost
+// before. By bucket, as many are expected to stay as a Gamma distribution says (here by E. Wilson and M. Hilferty, 1931).
 func (d *Demand) inTable(rooms int, large []chances) (held float64) {
 	sizes := d.sizes(1)
-	share := func(limit float64) (sum float64) {
-		draws := 0.0
+	stays := func(draws float64) float64 { return 1 - (1+draws)*math.Exp(-draws) }
+	share := func(rate float64) (sum float64) {
+		stay := 0.0
 		for i, n := range sizes {
 			if i == 0 || n != sizes[i-1] { // most flows are of a few packets
-				draws = -math.Expm1(n * math.Log1p(-limit))
+				stay = stays(n * rate)
 			}
-			sum += draws / someSizes
+			sum += stay / someSizes
 		}
 		return sum
 	}
@@ -229,20 +231,19 @@ func (d *Demand) inTable(rooms int, large []chances) (held float64) {
 	for i := range someBuckets {
 		const ninth = 1.0 / (9 * bucketFlows)
 		normal := math.Sqrt2 * math.Erfinv((2*float64(i)+1)/someBuckets-1)
-		full, limit := math.Pow(1-ninth+normal*math.Sqrt(ninth), 3)*float64(rooms)/float64(d.Flows), 1.0
+		full, power := math.Pow(1-ninth+normal*math.Sqrt(ninth), 3)*float64(rooms)/float64(d.Flows), 40.0
 		if full >= 1 {
 			held += 1.0 / someBuckets
 			continue
 		}
-		for step := 0.5; step > 1e-12; step /= 2 {
-			if share(limit-step) > full {
-				limit -= step
+		for step := 64.0; step > 1e-3; step /= 2 {
+			if share(math.Exp2(power-step)) > full {
+				power -= step
 			}
 		}
 		held += full / someBuckets
 		for k := range large {
-			below := -math.Expm1(large[k].packets * math.Log1p(-limit*(1-d.Loss)))
-			large[k].unheld += (1 - below*(1-d.Loss)) / someBuckets
+			large[k].unheld += (1 - stays(large[k].packets*(1-d.Loss)*math.Exp2(power))*sq(1-d.Loss)) / someBuckets
 		}
 	}
 	return held

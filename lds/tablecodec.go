@@ -13,17 +13,16 @@ import (
 
 // The record of a Table, big-endian:
 //
-//	magic "HLDT", version 1
+//	magic "HLDT", version 2
 //	identity 8 · number of the interval 8 · its beginning 8 (ns, signed)
 //	flows 4 · sum bits 1 · digest bits 1
 //	for each bucket: flows 1
-//	    for each flow, by rising hash: hash 8 · the lowest number that it drew 4
-//	        · the limit below which it drew to be admitted 4
+//	    for each flow, by rising hash: hash 8 · packets before it was admitted 4
 //	        · for each of three cells: sum · count 4 · digest
 //	CRC-32C 4, with sums and digests as in the record of a sketch
 const (
 	tableMagic   = "HLDT"
-	tableVersion = 1
+	tableVersion = 2
 )
 
 // AppendBinary appends the table's encoding to b. The error is always nil.
@@ -57,8 +56,7 @@ func (t *Table) appendBucket(b []byte, first int) []byte {
 	for _, i := range used {
 		r := &t.rooms[i]
 		b = binary.BigEndian.AppendUint64(b, uint64(t.keys[i]))
-		b = binary.BigEndian.AppendUint32(b, r.rank)
-		b = binary.BigEndian.AppendUint32(b, r.entry)
+		b = binary.BigEndian.AppendUint32(b, r.before)
 		for _, cell := range r.cells {
 			b = cell.appendTo(b, t.config.SumBits, t.config.DigestBits)
 		}
@@ -109,15 +107,10 @@ func (t *Table) readBucket(r *wire.Reader, first int) bool {
 		if f <= last || t.bucket(f)*bucketFlows != first {
 			return false
 		}
-		last, t.keys[i] = f, f
-		t.rooms[i].rank, t.rooms[i].entry = r.Uint32(), r.Uint32()
-		if t.rooms[i].rank >= t.rooms[i].entry {
-			return false
-		}
+		last, t.keys[i], t.rooms[i].before = f, f, r.Uint32()
 		for k := range t.rooms[i].cells {
 			t.rooms[i].cells[k] = readCell(r, t.config.SumBits, t.config.DigestBits)
 		}
 	}
-	t.limit(first / bucketFlows)
 	return true
 }

@@ -52,8 +52,10 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 	if own.cells > 1 {
 		result.StdDev = math.Sqrt(own.variance())
 	}
-	// A flow misses as many packets as it draws in vain, on average.
-	before := math.MaxUint32/float64(min(sent.entry, received.entry)) - 1
+	before := float64(max(sent.before, received.before))
+	if before == noLimit {
+		before = 0
+	}
 	result.Share = float64(result.Received) / (float64(result.Received) + before)
 	// Packets that are in no cell that was read: of the held ones a random part, and those before it was admitted:
 	// a geometric number, of twice its mean's square on average, and √3 deviations off if delays rise steadily.

@@ -73,7 +73,7 @@ func newContest(run *experiment.Run, l *law, loss float64, flows, packets int) *
 	sketch := lds.DefaultConfig
 	sketch.Columns = bytes / 13 / sketch.Rows // 13 bytes a cell
 	table := lds.DefaultTableConfig
-	table.Flows = bytes / 55 / 8 * 8 // 55 bytes a flow
+	table.Flows = bytes / 51 / 8 * 8 // 51 bytes a flow
 	half, part := table, sketch
 	half.Flows, part.Columns = table.Flows/16*8, sketch.Columns/2
 	for i := range 2 {

@@ -22,7 +22,6 @@ const (
 	guessRounds    = 12    // more gain little
 	typifyEach     = 4     // rounds
 	typicalPackets = 0.5   // packets of typical delay that every flow has besides its own
-	sizeShrink     = 20    // flows of all sizes that every class has besides its own
 	sizeCount      = 64    // classes of flow sizes, by powers of two
 	floorCells     = 32    // one in so many cells undercuts the one that is compared with the fastest: a choice
 	surely         = 1.645 // deviations: a variance is with 95 % at most so far above what cells show
@@ -239,7 +238,7 @@ func invert(m [][]float64) (inverse [][]float64) {
 	return inverse
 }
 
-// typify sets the typical guess of each class of sizes, a geometric mean.
+// typify sets the typical guess of each class of sizes, a geometric mean: of its flows, and of one that is like all.
 func (s *solver) typify() {
 	var n, sum [sizeCount]float64
 	var all, total float64
@@ -255,6 +254,6 @@ func (s *solver) typify() {
 	}
 	usual := total / max(all, 1)
 	for k := range n {
-		s.typical[k] = math.Exp((sum[k] + sizeShrink*usual) / (n[k] + sizeShrink))
+		s.typical[k] = math.Exp((sum[k] + usual) / (n[k] + 1))
 	}
 }

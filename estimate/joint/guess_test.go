@@ -86,9 +86,15 @@ func TestCrowds(t *testing.T) {
 		for _, s := range []shape{{rows: 2, columns: 266}, {rows: 4, columns: 266}, {rows: 2, columns: 100}, {rows: 4, columns: 100}} {
 			s.flows, s.perRow, s.counted = 8000, 1, true
 			w := waiting(s, 53, of)
-			r, half := w.solve(t, Options{}), make([]float64, s.flows)
+			r, half, far := w.solve(t, Options{}), make([]float64, s.flows), 0
 			for f, mean := range w.truth {
 				half[f] = mean + r.Mean[f] - r.MeanInterval(f, 0.95).Low
+				if !r.MeanInterval(f, 0.999).Contains(mean) {
+					far++
+				}
+			}
+			if t.Logf("%s, %d × %d: %d of %d outside 99.9 %%", name, s.columns, s.rows, far, s.flows); far > s.flows*3/2000 { // 14 once
+				t.Error("too many")
 			}
 			if wide := w.medianError(half, 100) / w.medianError(r.Mean, 100); name == "alike" && wide > 10 {
 				t.Errorf("%d × %d: half-widths are %.1f times the error", s.columns, s.rows, wide)
