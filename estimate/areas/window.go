@@ -269,7 +269,11 @@ func (r *groupWindow) cross(cut int, weight, n float64) {
 // crossing takes a packet that was alone, and what is known of the ages of packets on their way at the ends.
 func (w *window) crossing(x *span, known, fresh bool, weight float64) {
 	a, alone := w.areas, x.alone()
-	if alone && x.to <= w.to {
+	came := x.to
+	if x.in[len(x.in)-1] == 0 { // before it was sent
+		came = x.from + 1
+	}
+	if alone && came > w.from && came <= w.to {
 		a.alone = append(a.alone, Alone{x.sum, 0, uint32(x.from), uint32(x.to)})
 		w.took += math.Abs(float64(x.sum))
 	}
