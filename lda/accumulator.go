@@ -379,7 +379,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.Mean = whole.time / whole.received
 	r.N, r.spoken = uint64(whole.exact), uint64(whole.received)
 	r.meanDegrees = uint64(math.MaxInt32) // of many spans
-	a.tellAlone(&r, of.length)
+	a.tellAlone(&r)
 	repeated := copies + float64(r.Repeats)/float64(max(r.Sent, 1))
 	r.copied = min(1, whole.copied()+repeated)
 	// If c of n packets have k copies each, they have p = ck/n on average, and behind l losses
@@ -406,21 +406,13 @@ func (a *Accumulator) Estimate() (Result, error) {
 	return r, nil
 }
 
-// tellAlone fills in what the packets that were alone tell of all those received, in a report of this length.
-func (a *Accumulator) tellAlone(r *Result, length float64) {
+// tellAlone fills in what the packets that were alone tell of all those received.
+func (a *Accumulator) tellAlone(r *Result) {
 	r.alone = a.alone
-	for _, x := range a.sample.delays {
-		r.before += (math.Abs(x) - x) / 2
-	}
-	r.before = min(1, r.before/float64(max(r.alone.N, 1))/length)
-	if r.before <= 0.5 { // or most of the sample came outside of the report
-		r.deviationDegrees = uint64(min(float64(a.degrees)/r.byChance(), math.MaxInt32))
-		r.calmDegrees = uint64(min(float64(a.calmDegrees)/r.byChance(), math.MaxInt32))
-	}
-	if r.calm = a.calm.StdDev; r.before == 0 {
-		// The farthest packet is one of those received: at least that part of what it adds to the sample is theirs.
-		r.calm = math.Sqrt(sq(r.calm) + r.aloneShare()*(sq(r.alone.StdDev)-sq(r.calm)))
-	}
+	r.deviationDegrees = uint64(min(float64(a.degrees)/r.byChance(), math.MaxInt32))
+	r.calmDegrees = uint64(min(float64(a.calmDegrees)/r.byChance(), math.MaxInt32))
+	// The farthest packet is one of those received: at least that part of what it adds to the sample is theirs.
+	r.calm = math.Sqrt(sq(a.calm.StdDev) + r.aloneShare()*(sq(r.alone.StdDev)-sq(a.calm.StdDev)))
 }
 
 // owe says by how much the mean delay of those received differs: by what the ends owe each other. A share of the packets

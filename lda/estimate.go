@@ -61,7 +61,6 @@ type Result struct {
 	calmDegrees uint64
 
 	alone    estimate.Delay // of packets that were alone
-	before   float64        // the share of those that crossed the report's beginning, or end, before they were sent
 	greatest float64        // delay that is known, or may be
 	least    float64        // likewise, of one interval
 

@@ -166,10 +166,10 @@ func (r *Result) missing(confidence float64) float64 {
 func (r *Result) aloneShare() float64 { return min(1, float64(r.alone.N)/float64(max(r.Received, 1))) }
 
 // byChance returns which part of the variance of a sample drawn one by one from ever so many packets is left where some
-// of those received were alone, and how much packets add that came outside of the report: METHODS.md, section 2.
+// of those received were alone: METHODS.md, section 2.
 func (r *Result) byChance() float64 {
 	s := r.aloneShare()
-	return max(min(1, 1-s-math.Log(s)), math.SmallestNonzeroFloat64) + 2*s*r.before // something to divide by where all were
+	return max(min(1, 1-s-math.Log(s)), math.SmallestNonzeroFloat64) // something to divide by where all were
 }
 
 // Loss returns the share of the packets that were lost, hidden ones too, and 0 if none was sent.

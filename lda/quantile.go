@@ -76,12 +76,9 @@ func (a *Accumulator) distribute() *distribution {
 // sample drawn one by one from them the variance that Result.byChance says.
 func (d *distribution) interval(p, confidence float64) estimate.Interval {
 	i := d.QuantileInterval(p, confidence)
-	if tail := (1 - confidence) / 2; d.chance != 1 && i.Confidence < 1 {
-		n, all := float64(d.N()), 1e6*float64(d.N())
-		if d.chance < 1 {
-			all = min(all, math.Ceil(n/(1-d.chance)))
-		}
-		n = math.Ceil(n / max(1, d.chance))
+	if tail := (1 - confidence) / 2; d.chance < 1 && i.Confidence < 1 {
+		n := float64(d.N())
+		all := min(1e6*n, math.Ceil(n/(1-d.chance)))
 		i.Low, i.High = math.Inf(-1), math.Inf(1)
 		if low := leastOf(n, max(1, math.Floor(p*all)), all, tail); low > 0 {
 			i.Low, _ = d.Quantile((low - 0.5) / n)

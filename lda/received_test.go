@@ -157,7 +157,7 @@ func (run *cutRun) came(from, to int64) (estimate.Empirical, float64) {
 // a clock is behind, those alone were sent in the report, and half of them received before: as if none were, most would miss.
 func TestMostAreAlone(t *testing.T) {
 	for _, behind := range []int64{0, 5e8} {
-		var held, narrow, blind covered
+		var held, narrow covered
 		run := new(cutRun)
 		packets := sends(2, 40e9, func(r *rand.Rand, sent int64) int64 { return sent + int64(2e7*r.ExpFloat64()) - behind })
 		run.pass(t, slices.DeleteFunc(packets, func(p truth.Packet) bool { return p.Flow%5 > 0 }), math.MaxInt64, 0)
@@ -176,13 +176,10 @@ func TestMostAreAlone(t *testing.T) {
 				wide := a.Samples().QuantileInterval(p, 0.95)
 				held.add(err == nil && q.Interval.Contains(want))
 				narrow.add(3*(q.Interval.High-q.Interval.Low) < wide.High-wide.Low)
-				r.before = 0
-				d := distribution{Empirical: a.Samples(), chance: r.byChance()}
-				blind.add(d.interval(p, 0.95).Contains(want))
 			}
 		})
-		if held.of < 99 || held.of-held.hits > held.of/20 || behind == 0 && narrow.hits < narrow.of*3/4 || behind > 0 && blind.hits > blind.of/2 {
-			t.Errorf("%d ns behind %+v hold, %+v are narrow, and %+v hold without what crosses", behind, held, narrow, blind)
+		if held.of < 99 || held.of-held.hits > held.of/20 || behind == 0 && narrow.hits < narrow.of*3/4 {
+			t.Errorf("%d ns behind %+v hold, and %+v are narrow", behind, held, narrow)
 		}
 	}
 }
@@ -190,7 +187,7 @@ func TestMostAreAlone(t *testing.T) {
 // Where both of two packets were alone, their deviation and all quantiles are known, and one of them has no deviation.
 func TestBothAreAlone(t *testing.T) {
 	a, r := Accumulator{degrees: 1, alone: estimate.Delay{StdDev: 5, N: 2}}, Result{Received: 2}
-	a.tellAlone(&r, 1)
+	a.tellAlone(&r)
 	d := distribution{Empirical: estimate.NewEmpirical([]float64{3, 4}), chance: r.byChance()}
 	if i := d.interval(0.1, 0.95); i.Low != 3 || i.High != 3 || r.deviationDegrees != math.MaxInt32 || r.calmDegrees != 0 {
 		t.Errorf("%+v with %d degrees of freedom, and %d of one packet", i, r.deviationDegrees, r.calmDegrees)

@@ -22,6 +22,22 @@ func TestAlikePackets(t *testing.T) {
 	}
 }
 
+// A packet is lost that is like one which crossed an earlier cut. It did not age before it was sent, though one more crossed between.
+func TestAlikeOneAfterAnother(t *testing.T) {
+	const tenth, cuts = areaLength / 10, 40
+	packets := []truth.Packet{{Flow: 1, Sent: 9 * tenth, Received: 11 * tenth}, {Flow: 2, Sent: 19 * tenth, Received: 21 * tenth},
+		{Flow: 1, Sent: 25 * tenth, Lost: true}}
+	for k := range int64(20 * cuts) {
+		at := k / 20 * areaLength
+		packets = append(packets, truth.Packet{Cell: int(k % 20), Flow: uint64(3 + k), Sent: at + 3*tenth, Received: at + 5*tenth})
+	}
+	a := New([]int{20}, 64, 32)
+	passAreas(a, 20, packets, cuts)
+	if got, err := a.Transit(0, 10, nil); err != nil || math.Abs(got.Mean-2*tenth) > 2*got.Error+1 || got.Error > tenth/5 {
+		t.Errorf("%.0f ± %.0f, want %d: %v", got.Mean, got.Error, 2*tenth, err)
+	}
+}
+
 // allowedOutside is a number that 60 reports exceed once in 1,000 times if 97.5 % of them hold.
 const allowedOutside = 6
 

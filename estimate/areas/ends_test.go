@@ -119,7 +119,6 @@ func TestRareSlowAtAnEnd(t *testing.T) {
 // no age that is not a number.
 func TestBurstBeforeDelays(t *testing.T) {
 	a := New([]int{1}, 64, 32)
-	a.Begin(0)
 	a.UnderWay()
 	for k := range int64(4) {
 		var c CellPair

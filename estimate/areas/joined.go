@@ -1,10 +1,6 @@
 package areas
 
-import (
-	"math"
-
-	"github.com/hoplag/hoplag/estimate"
-)
+import "math"
 
 // joined adds up the packets that came without being sent: copies, mostly. They may be of slow packets
 // only, so other spans do not stand for theirs. All that is not known is when each came: no later than the
@@ -12,7 +8,6 @@ import (
 type joined struct {
 	variance float64 // of the areas of their spans
 	apart    float64 // by how much longer than an interval the times are in which they may have come
-	within   float64 // intervals in which they came, times weights
 	all      float64 // packets
 	back     float64 // of all, those that may have been taken for lost before
 	hidden   float64 // time that joiners take from areas which never show, because more are always on their way,
@@ -45,9 +40,9 @@ func (j *joined) hide(w *window, x *span, n float64) {
 	j.lately += many * n / of
 }
 
-// add adds the packets that joined a span within the window, and returns how many.
-func (j *joined) add(w *window, x *span, back bool, weight float64) (extra float64) {
-	a := w.areas
+// join adds the packets that joined a span within the window, and returns how many.
+func (r *groupWindow) join(w *window, x *span, back bool, weight float64) (extra float64) {
+	j, a := &r.joined, w.areas
 	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
 		n := float64(x.extra[k-x.from])
 		if n == 0 {
@@ -57,7 +52,10 @@ func (j *joined) add(w *window, x *span, back bool, weight float64) (extra float
 		length, time := a.length(k+1), a.between(x.from+a.hiding(x, k-x.from), k+1)
 		j.variance += sq(n*weight*time) / 12 // those of one cell are mostly copies of one packet, and came together
 		j.apart += n * weight * (time - length) / 2
-		j.within += n * weight * length
+		r.cuts[k-w.from].joined.add(1, n*weight)
+		if time == length && x.before == 0 {
+			w.phases[k-w.from].see(x, a, k-x.from, n*length)
+		}
 	}
 	if j.all += extra; back {
 		j.back += extra
@@ -77,40 +75,46 @@ func (a *Areas) hiding(x *span, k int) int {
 	return x.opened
 }
 
-// doubt returns the variance of the areas of all spans that packets joined.
-func (j *joined) doubt(w *window) float64 {
-	j.variance += sq(j.hidden) / 3
-	if j.within == 0 {
-		return j.variance
-	}
-	return j.variance + sq(j.apart+j.within*w.phased())/3
+// phases are when packets joined spans of one interval each, as a share of it from its middle, if the others of these
+// spans took as long as is usual; and how many others there are.
+type phases struct {
+	moment
+	others float64
 }
 
-// phased returns how far from even the arrivals within an interval are, beyond chance, as a share of
-// the interval: by how much they are off its middle on average, and by how much they bunch.
-func (w *window) phased() float64 {
-	a := w.areas
-	var phase moment
-	add := func(cut int, received uint32, sum uint64) {
-		if received == 1 && cut > w.from && cut <= w.to && a.ends[cut] > a.ends[cut-1] {
-			age := estimate.SignExtend(uint64(a.ends[cut])-sum, a.bits)
-			phase.add(1, min(max(float64(age)/a.length(cut), 0), 1))
-		}
+// see sees a span until joiners show, since others did, lengthened by so much from the middle of an interval.
+func (p *phases) see(x *span, a *Areas, at int, length float64) {
+	off := 0.0
+	for k := at; k >= 0 && (k == at || x.extra[k] == 0); k-- {
+		others := float64(x.in[k]) - float64(x.extra[k])
+		off += x.area[k] - others*a.losses.usually(x.from+1+k)
+		p.others += others
 	}
-	for i := range a.events {
-		e := &a.events[i]
-		add(int(e.cut)-a.before, e.received, e.sentSum+e.delay)
+	p.add(1, off/length)
+}
+
+// even returns which part of the variance of even arrivals these have about their mean, and twice its relative standard error: the
+// square of the variance of n even ones varies by 0.8/n. Packets of bursts have the rest in common.
+func (p *phases) even(scatter, length float64) (part, chance float64) {
+	if p.n < 2 {
+		return 0, 0
 	}
-	a.calmly(w.from, w.to, func(_, cut int, all []calmEvent) {
-		for i := range all {
-			add(cut, all[i].packets, all[i].came)
-		}
-	})
-	if phase.n < manyCells {
-		return 0.5
+	return 12 * max(0, p.spread()*p.n/(p.n-1)-p.others/p.n*scatter/sq(length)), 2 * math.Sqrt(0.8/p.n)
+}
+
+// doubt returns the variance of the areas of all spans that packets joined, which may have come together in each interval, or at
+// one time of all intervals.
+func (r *groupWindow) doubt(w *window) float64 {
+	bursts, all, n := 0.0, phases{}, 0.0
+	for k := range r.cuts {
+		p, of, length := &w.phases[k], &r.cuts[k].joined, w.areas.length(w.from+1+k)
+		even, chance := p.even(w.scatter, length)
+		bursts += (sq(of.sum) - of.squares) * sq(length) * (1 - min(even, 1+chance))
+		n += of.sum * length
+		all = phases{moment{all.n + p.n, all.sum + p.sum, all.squares + p.squares}, all.others + p.others}
 	}
-	chance := 2 / math.Sqrt(12*phase.n)
-	return max(0, math.Abs(phase.sum/phase.n-0.5)-chance) + max(0, 1-12*phase.spread()-2*chance)/2
+	even, chance := all.even(w.scatter, w.areas.step)
+	return r.joined.variance + (sq(r.joined.hidden)+sq(r.joined.apart))/3 + max(bursts, sq(n)*(1-even*(1+chance)), 0)/12
 }
 
 // takeAlike takes a span of packets that look alike, of which some may be lost: all that are outstanding until

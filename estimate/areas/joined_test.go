@@ -8,10 +8,10 @@ import (
 	"github.com/hoplag/hoplag/internal/truth"
 )
 
-// copyOf20 lets one packet in 20 come twice, and returns the copies.
-func copyOf20(random *rand.Rand, pairs [][]CellPair, packets []truth.Packet) (copies []truth.Packet) {
+// copyOf20 lets one packet in 20 come twice, of those in the first part of each interval, and returns the copies.
+func copyOf20(random *rand.Rand, pairs [][]CellPair, packets []truth.Packet, part int64) (copies []truth.Packet) {
 	for _, p := range packets {
-		if k := p.Received / areaLength; random.IntN(20) == 0 && k < int64(len(pairs)) {
+		if k := p.Received / areaLength; random.Int64N(20/part) == 0 && k < int64(len(pairs)) && p.Received%areaLength <= areaLength/part {
 			c := &pairs[k][p.Cell]
 			c.ReceivedSum += uint64(p.Received)
 			c.ReceivedTally += p.Flow<<32 | 1
@@ -31,11 +31,10 @@ func TestCopiesDoNotLinger(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 21))
 		packets := areaTraffic(random, cells, cuts, 3.0/cells, 8, 0, 0)
 		pairs, copies := pairsOf(cells, packets, cuts), make([]float64, cuts+1)
-		for _, p := range copyOf20(random, pairs, packets) {
+		for _, p := range copyOf20(random, pairs, packets, 1) {
 			copies[p.Received/areaLength]++
 		}
 		a, before := New([]int{cells}, 64, 32), 0.0
-		a.Begin(0)
 		a.UnderWay()
 		whenDue(a, pairs, 1, settling, func(from int, got Transit, err error) {
 			_, extra, _ := a.Losses(from + 1)
@@ -60,23 +59,24 @@ func TestCopiesDoNotLinger(t *testing.T) {
 	}
 }
 
-// Copies of fast packets came in the interval in which they show, to within 1/√12 of it, though spans last for as long as
-// one slow packet took. That they were as slow is not expected: else the error would be 10.
+// Copies of fast packets came in the interval in which they show, to within 1/√12 of it, though spans last for as long as one
+// slow packet took, and which is not expected of copies. In bursts all are off by the same, by more than four errors of one.
 func TestCopiesOfFastPackets(t *testing.T) {
 	const cells, cuts, from, to = 1000, 100, 40, 50
-	random, a := rand.New(rand.NewPCG(3, 9)), New([]int{cells}, 64, 32)
-	packets := areaTraffic(random, cells, cuts, 0.1, 0.1, 0, 0)
-	packets[0].Received += 30 * areaLength
-	pairs := pairsOf(cells, packets, cuts)
-	came := append(copyOf20(random, pairs, packets), packets...)
-	a.Begin(0)
-	for k := range pairs {
-		pass(a, pairs[k])
-	}
-	got, err := a.Transit(from, to, nil)
-	want := truth.Of(came, from*areaLength, to*areaLength).PerPacket()
-	if most := 3 * math.Sqrt(got.Joined/12) * areaLength / got.Received; err != nil || math.Abs(got.Mean-want) > most || got.Error > 9 {
-		t.Errorf("a mean of %.0f ± %.1f, want %.0f to within %.0f: %v", got.Mean, got.Error, want, most, err)
+	for _, part := range []int64{1, 20} {
+		random, a := rand.New(rand.NewPCG(3, 9)), New([]int{cells}, 64, 32)
+		packets := areaTraffic(random, cells, cuts, 0.1, 0.1, 0, 0)
+		packets[0].Received += areaLength * 30 / part
+		pairs := pairsOf(cells, packets, cuts)
+		came := append(copyOf20(random, pairs, packets, part), packets...)
+		for k := range pairs {
+			pass(a, pairs[k])
+		}
+		got, err := a.Transit(from, to, nil)
+		want, most := truth.Of(came, from*areaLength, to*areaLength).PerPacket(), 3*math.Sqrt(got.Joined/12)*areaLength/got.Received
+		if off := math.Abs(got.Mean - want); err != nil || off > 2*got.Error || part == 1 && (off > most || got.Error > 9) {
+			t.Errorf("one in %d: a mean of %.0f ± %.0f, want %.0f to within %.0f: %v", part, got.Mean, got.Error, want, most, err)
+		}
 	}
 }
 
@@ -122,9 +122,8 @@ func TestCopiesThatHide(t *testing.T) {
 		}
 	}
 	pairs := pairsOf(dense+cells, packets, cuts)
-	came := append(copyOf20(random, pairs, packets), packets...)
+	came := append(copyOf20(random, pairs, packets, 1), packets...)
 	a, windows, wrong, control := New([]int{dense, cells}, 64, 32), 0, 0, 0
-	a.Begin(0)
 	for k := range pairs {
 		pass(a, pairs[k])
 		from := k + 1 - window - settling

@@ -11,6 +11,7 @@ type cutSpan struct {
 	rose   float64 // of those, how many more than at the cut before,
 	unsent float64 // and for how long these had not been sent in the cut, added up
 	lost   float64 // as expected
+	joined moment  // packets that came without being sent, by cell
 }
 
 // finish lets exact spans stand for those that may have lost packets: each counts once, and for as many others

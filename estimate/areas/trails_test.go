@@ -14,7 +14,6 @@ func TestTakeOut(t *testing.T) {
 	random := rand.New(rand.NewPCG(27, 1))
 	packets := areaTraffic(random, cells, cuts, 2, 0.3, 0, 0.1)
 	a, pairs := New([]int{cells}, 64, 32), pairsOf(cells, packets, cuts)
-	a.Begin(0)
 	total, want := 0, 0
 	for from := 0; from+window+settling <= cuts; from += window {
 		for a.Cuts() < from+window+settling {

@@ -120,18 +120,14 @@ func (a *Areas) settle(c *areaCell) {
 		if s[j].is(over|known) || j > 0 && !s[j-1].is(over) && s[j-1].level == s[j].level && !(alike && a.passed[j-1].sent > 0) {
 			continue // is judged
 		}
-		// Where what is outstanding is lost, later cuts have as many only if they have the same
-		// level, or a copy came after another loss; but then more than one has the same.
-		last, least, same, others := j, outstanding(s[j].level), 0, false
+		// Where what is outstanding is lost, later cuts have as many only at the same level.
+		last, least := j, outstanding(s[j].level)
 		for k := j + 1; k < len(s) && s[k].least <= least && outstanding(s[k].level) >= least && !(alike && a.passed[k-1].sent > 0); k++ {
 			if s[k].level == s[j].level {
-				last, same = k, same+1
+				last = k
 			} else if outstanding(s[k].level) == least {
-				others = true
+				break
 			}
-		}
-		if others && same < 2 && !s[j].is(settled) {
-			last = j // digests are alike by chance
 		}
 		end := a.ends[s[last].to]
 		long := float64(end-a.ends[s[j].from]) >= a.patience

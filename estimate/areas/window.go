@@ -20,6 +20,7 @@ type window struct {
 	took     float64  // time of those that were alone
 	copies   float64  // packets that joined
 	calmly   usualCut // received in calm events, and their areas
+	phases   []phases // of joiners, by cut
 
 	left         float64 // received where nothing is known,
 	apart        float64 // of these in spans of packets that look alike,
@@ -67,7 +68,8 @@ func (a *Areas) pool(from, to int) *window {
 	a.crossing[0], a.crossing[1] = a.crossing[0][:0], a.crossing[1][:0]
 	room := cellSums.Get().(*[]usualCut)
 	*room = zeros(*room, len(a.places))
-	*w = window{areas: a, from: from, to: to, cells: *room, groups: resize(w.groups, len(a.groups)-1), lossy: l.total > 0}
+	*w = window{areas: a, from: from, to: to, cells: *room, groups: resize(w.groups, len(a.groups)-1), lossy: l.total > 0,
+		phases: zeros(w.phases, to-from)}
 	for g := range w.groups {
 		r := &w.groups[g]
 		*r = groupWindow{cuts: zeros(r.cuts, to-from), way: zeros(r.way, to-from+1), aside: zeros(r.aside, to-from+1)}
@@ -85,7 +87,7 @@ func (a *Areas) pool(from, to int) *window {
 		r.finish(l, g)
 		r.settle(l, g)
 		r.area += r.joined.hidden
-		r.variance += r.joined.doubt(w)
+		r.variance += r.doubt(w)
 		r.change[2].nn += sq(r.joined.lately) / 3
 		if a.early(from) {
 			w.young += r.young
@@ -160,7 +162,7 @@ func (w *window) take(x *span) {
 	after := x.joined > 0 && x.all <= w.from-x.from // all that may have been on its way at the beginning has come
 	n, area, on := w.parts(x, r, fresh, sure, weight)
 	if x.joined > 0 {
-		n -= r.joined.add(w, x, back, weight)
+		n -= r.join(w, x, back, weight)
 	}
 	switch {
 	case x.alike && !sure:
@@ -267,7 +269,11 @@ func (r *groupWindow) cross(cut int, weight, n float64) {
 // crossing takes a packet that was alone, and what is known of the ages of packets on their way at the ends.
 func (w *window) crossing(x *span, known, fresh bool, weight float64) {
 	a, alone := w.areas, x.alone()
-	if alone && x.to <= w.to {
+	came := x.to
+	if x.in[len(x.in)-1] == 0 { // before it was sent
+		came = x.from + 1
+	}
+	if alone && came > w.from && came <= w.to {
 		a.alone = append(a.alone, Alone{x.sum, 0, uint32(x.from), uint32(x.to)})
 		w.took += math.Abs(float64(x.sum))
 	}

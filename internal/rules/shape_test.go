@@ -114,10 +114,10 @@ func TestShape(t *testing.T) {
 var sizes = map[string][2]int{
 	".":              {3648, 3925},
 	"estimate":       {875, 1163},
-	"estimate/areas": {3376, 992},
+	"estimate/areas": {3383, 1004},
 	"estimate/joint": {1478, 947},
 	"estimate/clock": {1161, 894},
-	"lda":            {2689, 3134},
+	"lda":            {2677, 3131},
 	"lda/control":    {450, 757},
 	"lda/flows":      {450, 237},
 	"lda/lost":       {547, 407},
