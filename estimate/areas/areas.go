@@ -273,12 +273,9 @@ func (a *Areas) count(to int, visit func(c *areaCell, level uint64)) (lost, extr
 		c := &a.cells[j]
 		out += outstanding(c.level) - outstanding(c.told)
 		level := c.told
-		if c.judged&settled != 0 {
-			level = c.oldest
-		}
-		for k := c.first; k < c.end && int(a.events[k].cut) <= to; k++ {
-			if e := &a.events[k]; judgement(e.note)&settled != 0 {
-				level = e.level
+		for k := range c.end - c.first + 1 {
+			if s := a.state(c, k); s.from <= to-a.before && s.is(settled) {
+				level = s.level
 			}
 		}
 		moved := outstanding(level) - outstanding(c.told)
@@ -404,23 +401,22 @@ func (a *Areas) place() {
 
 // advance moves a cell's oldest cut to number keep.
 func (a *Areas) advance(c *areaCell, keep int) {
-	for from, k := 0, c.first; ; k++ { // states
-		to := a.latest()
-		if k < c.end {
-			to = int(a.events[k].cut) - a.before - 1
-		}
-		if c.judged&settled != 0 {
-			if c.oldest != c.anchor {
-				c.losses = outstanding(c.oldest) > outstanding(c.anchor)
-				c.former, c.moved = c.anchor, a.ends[from]
-			}
-			c.anchor, c.since, c.young = c.oldest, 0, a.early(to)
-		}
-		if from = to + 1; from > keep || k == c.end {
+	for k := range c.end - c.first + 1 {
+		s := a.state(c, k)
+		if s.from > keep {
 			return
 		}
-		e := &a.events[k]
-		c.oldest, c.judged, c.since = e.level, judgement(e.note), c.since+e.sent
+		if k > 0 {
+			c.since += a.events[c.first+k-1].sent
+		}
+		if s.is(settled) {
+			if s.level != c.anchor {
+				c.losses = outstanding(s.level) > outstanding(c.anchor)
+				c.former, c.moved = c.anchor, a.ends[s.from]
+			}
+			c.anchor, c.since, c.young = s.level, 0, a.early(s.to)
+		}
+		c.oldest, c.judged = s.level, s.judged
 	}
 }
 

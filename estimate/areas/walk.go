@@ -27,12 +27,17 @@ const (
 
 func (s *areaState) is(what judgement) bool { return s.judged&what != 0 }
 
-// levelBefore returns a cell's level before one of its events.
-func (a *Areas) levelBefore(c *areaCell, at int) uint64 {
-	if at == 0 {
-		return c.oldest
+// state returns the state of a cell after so many of its events.
+func (a *Areas) state(c *areaCell, after uint32) (s areaState) {
+	s.to, s.level, s.judged = a.latest(), c.oldest, c.judged
+	if after > 0 {
+		e := &a.events[c.first+after-1]
+		s.from, s.level, s.judged = int(e.cut)-a.before, e.level, judgement(e.note)
 	}
-	return a.events[int(c.first)+at-1].level
+	if c.first+after < c.end {
+		s.to = int(a.events[c.first+after].cut) - a.before - 1
+	}
+	return s
 }
 
 // A span is the time between two cuts at which a cell is settled, or from the last such cut on.
@@ -101,14 +106,10 @@ func (a *Areas) judge() {
 func (a *Areas) settle(c *areaCell) {
 	a.passed = a.events[c.first:c.end]
 	a.states, c.aged = resize(a.states, len(a.passed)+1), 0
-	s, alike, from, level := a.states, a.alike(c), 0, c.oldest
+	s, alike := a.states, a.alike(c)
 	for j := range s {
-		s[j] = areaState{from: from, to: a.latest(), level: level}
-		if j < len(a.passed) {
-			from, level = int(a.passed[j].cut)-a.before, a.passed[j].level
-			s[j].to = from - 1
-		}
-		if s[j].level == c.anchor || j > 0 && c.losses && s[j].level == c.former {
+		s[j] = a.state(c, uint32(j))
+		if s[j].judged = 0; s[j].level == c.anchor || j > 0 && c.losses && s[j].level == c.former {
 			s[j].judged = settled
 		}
 	}
@@ -176,21 +177,13 @@ func (a *Areas) tell(c *areaCell, after int, others bool, visit func(*span)) {
 	x, at := &a.span, 0
 	x.cell, x.group, x.alike = int(c.number), int(c.group), a.alike(c)
 	x.from, x.level, x.before, x.losing = 0, c.anchor, float64(c.since), c.losses
-	from, level, judged := 0, c.oldest, c.judged
-	for j := 0; j <= len(a.passed); j++ { // states
-		to := a.latest()
-		if j < len(a.passed) {
-			to = int(a.passed[j].cut) - a.before - 1
-		}
-		if judged&settled != 0 {
-			if x.to, x.known = from, a.before+from <= int(c.aged); x.to > after && !(others && level == x.level) {
-				a.fill(c, at, true, level)
+	for j := range len(a.passed) + 1 {
+		if s := a.state(c, uint32(j)); s.is(settled) {
+			if x.to, x.known = s.from, a.before+s.from <= int(c.aged); x.to > after && !(others && s.level == x.level) {
+				a.fill(c, at, true, s.level)
 				visit(x)
 			}
-			x.from, x.level, x.before, at = to, level, 0, j
-		}
-		if j < len(a.passed) {
-			from, level, judged = to+1, a.passed[j].level, judgement(a.passed[j].note)
+			x.from, x.level, x.before, at = s.to, s.level, 0, j
 		}
 	}
 	if x.to, x.known = a.latest(), false; x.from < x.to {
@@ -212,7 +205,7 @@ func (a *Areas) fill(c *areaCell, at int, closed bool, now uint64) {
 	x.unknown = x.young
 	x.area, x.in, x.out, x.after = resize(x.area, n), resize(x.in, n), resize(x.out, n), resize(x.after, n)
 	x.on, x.most, x.levels = resize(x.on, n), resize(x.most, n), resize(x.levels, n)
-	x.sent, x.received, x.sentSum, now = 0, 0, 0, a.levelBefore(c, at)
+	x.sent, x.received, x.sentSum, now = 0, 0, 0, a.state(c, uint32(at)).level
 	lost, was, sum := outstanding(x.level), outstanding(now), uint64(0)
 	x.start = was - lost
 	for k := range n {
