@@ -16,7 +16,6 @@ type losses struct {
 	of         float64
 	share      float64 // of packets lost
 	doubt      float64 // its relative error
-	noise      float64 // mean square of what was sent in a cut and has not come, less what was lost
 	burst      float64 // how many packets are lost together, by how much losses vary from cut to cut
 	apart      float64 // the same beyond chance, less 1
 	even       float64 // shape of the gamma distribution of losses in a cut
@@ -164,19 +163,12 @@ func (l *losses) believed() bool { return l.late > 2 }
 // how often cells lose packets.
 func (l *losses) disperse() {
 	l.doubt = math.Sqrt(l.burst / max(1, l.total))
-	var noise moment
-	for k, sent := range l.sent {
-		if sent > 0 {
-			noise.add(1, float64(l.areas.net[k])-l.lost[k]*l.all(k)/sent)
-		}
-	}
-	l.noise = noise.squares / max(1, noise.n)
 	for g := range l.groups {
 		of := &l.groups[g]
 		of.hazards, of.chances = resize(of.hazards, len(of.cuts)), zeros(of.chances, places*len(of.cuts))
 		of.hazards[0], of.stays = 0, resize(of.stays, len(of.cuts))
 		for k := 1; k < len(of.cuts); k++ {
-			of.hazards[k] = of.hazards[k-1] + max(0, l.soon(k)*of.cuts[k].all-of.cuts[k].others)/float64(l.areas.size(g))
+			of.hazards[k] = of.hazards[k-1] + max(0, l.rate(k)*of.cuts[k].all-of.cuts[k].others)/float64(l.areas.size(g))
 			of.stays[k] = math.Exp(of.hazards[k-1] - of.hazards[k])
 		}
 		of.stays[0] = math.Exp(l.hazardUp(g, -1))
@@ -369,17 +361,6 @@ func (l *losses) all(k int) (n float64) {
 		n += l.groups[g].cuts[k].all
 	}
 	return n
-}
-
-// soon is rate where it is not known yet what was lost in a cut, too: what was sent and has not come tells it,
-// by how much better that told it in other cuts than their average does.
-func (l *losses) soon(k int) float64 {
-	all := l.all(k)
-	if l.sent[k] > 0 || all == 0 || l.share == 0 || len(l.areas.taken) > 0 {
-		return l.rate(k)
-	}
-	varies := sq(l.share*all) / l.even
-	return l.share + (max(0, float64(l.areas.net[k]))/all-l.share)*varies/(varies+l.noise)
 }
 
 // leastFree is the least chance that is told from none: a span stands for no more than one over it.
