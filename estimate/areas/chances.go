@@ -47,20 +47,6 @@ func (l *losses) usualWeight(group int, cuts float64) float64 {
 	return min(math.Exp(often*cuts)/l.freeFor(group, 0, last, cuts), 1/leastFree)
 }
 
-// slowShare returns how many packets are outstanding at a cut, of all that are sent in one, that come and have been so
-// for as long as those at the window's end, by exact spans; and in how many that is known.
-func (l *losses) slowShare(group int) (share, of float64) {
-	for k := 1; k <= l.areas.lastAged; k++ {
-		of += l.groups[group].cuts[k].all
-	}
-	for cuts, n := range l.groups[group].slow {
-		if n > 0 {
-			share += n * l.usualWeight(group, float64(cuts))
-		}
-	}
-	return share / max(1, of), of
-}
-
 // places is how many cuts after each one chances are kept for: most spans are short, or as long as others.
 const places = 4
 

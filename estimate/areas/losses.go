@@ -2,7 +2,6 @@ package areas
 
 import (
 	"math"
-	"slices"
 )
 
 // losses says how many packets were lost and when, as far as all cells together tell.
@@ -42,7 +41,6 @@ type groupLosses struct {
 	chances     []chances // by two cuts: the latest asked for of those that share a place
 	lengths     []float64 // how many exact spans have so many cuts
 	wait, waits float64   // cuts until a cell is empty, on average, and the mean of its square
-	slow        []float64 // packets of these that were outstanding for as long as those at the window's end, cut by cut
 }
 
 // cutLosses is what the cells of a group tell of losses in a cut.
@@ -61,7 +59,7 @@ func (l *losses) observe(a *Areas, from, to int) {
 	l.groups = resize(l.groups, len(a.groups)-1)
 	for g := range l.groups {
 		of := &l.groups[g]
-		of.cuts, of.lengths, of.slow = zeros(of.cuts, cuts), zeros(of.lengths, cuts), zeros(of.slow, cuts)
+		of.cuts, of.lengths = zeros(of.cuts, cuts), zeros(of.lengths, cuts)
 	}
 	a.calmly(0, a.latest(), l.calm)
 	a.walk(0, false, l.add)
@@ -246,7 +244,6 @@ func (l *losses) add(x *span) {
 	if x.exact && x.late == 0 {
 		if x.to > x.from+1 || x.before > 0 {
 			of.lengths[x.to-x.from]++
-			of.slow[x.to-x.from] += l.slow(x)
 		}
 		mean := sum(x.area) / max(1, float64(x.received))
 		if x.before == 0 && x.sent == x.received && x.sent > 0 && x.sent <= 2 {
@@ -276,16 +273,6 @@ func (c *cutLosses) send(n float64, known bool) {
 	if c.all += n; known {
 		c.known += n
 	}
-}
-
-// slow returns how many packets of an exact span were outstanding at each cut for as long as those at the window's
-// end have been at the latest cut, cut by cut where that is known of all spans.
-func (l *losses) slow(x *span) (n float64) {
-	long := l.areas.latest() - l.to
-	for k := 0; k+long < len(x.on) && x.from+1+k <= l.areas.lastAged; k++ {
-		n += float64(max(0, slices.Min(x.on[k:k+long+1])))
-	}
-	return n
 }
 
 // digestsTell is from how many bits on two levels are not equal by chance, of all that are compared. Where they

@@ -6,10 +6,7 @@ import "math"
 type cutSpan struct {
 	weight float64 // of a span of this cut
 	sent   float64 // packets, in spans that lost nothing before they were sent
-	fresh  float64 // packets that are outstanding at the end, in spans that have not settled yet,
-	still  float64 // and the most of these that still are at the latest cut,
-	rose   float64 // of those, how many more than at the cut before,
-	unsent float64 // and for how long these had not been sent in the cut, added up
+	fresh  float64 // packets that are outstanding at the end, in spans that have not settled yet
 	lost   float64 // as expected
 }
 
@@ -93,11 +90,9 @@ func (r *groupWindow) settle(l *losses, group int) {
 		variance *= variance / (variance + sq(aged-most))
 		aged = most
 	}
+	r.still = min(r.still, ages/(l.of+1)+oldest) // one in as many as are known may be lost, and one more
 	if l.share > 0 {
-		aged, variance = r.outlast(l, group, part, aged, variance)
 		r.still = 0
-	} else {
-		r.still = min(r.still, ages/(l.of+1)+oldest) // one in as many as are known may be lost, and one more
 	}
 	for k := range r.cuts {
 		r.way[k+1] += max(0, r.cuts[k].fresh-r.cuts[k].lost)
@@ -112,34 +107,6 @@ func (r *groupWindow) settle(l *losses, group int) {
 	r.exact += r.fresh.n
 	r.area += r.fresh.a - aged
 	r.variance += variance
-}
-
-// outlast returns for how long lost packets aged by what is outstanding ever since, if that tells more: all of it is
-// lost but as many packets as take so long elsewhere. There may be none of them or twice as many, and one more.
-func (r *groupWindow) outlast(l *losses, group int, part, aged, variance float64) (_, _ float64) {
-	share, known := l.slowShare(group)
-	if known == 0 {
-		return aged, variance
-	}
-	window, slow, still, sent, doubt := l.areas.between(l.from, l.to), 0.0, 0.0, 0.0, 0.0
-	for k := range r.cuts {
-		c, length := &r.cuts[k], l.areas.length(l.from+1+k)
-		here := l.groups[group].cuts[l.from+1+k].all * part
-		sent += here
-		slow += share * here * length
-		still += max(0, c.still-share*here)*length - c.unsent
-		doubt += c.rose * min(c.rose, l.burst) * sq(length) / 12
-	}
-	still = max(0, still)
-	doubt += sq(slow) + (slow+window)*window*(1+sent/known)
-	if doubt >= variance {
-		return aged, variance
-	}
-	for k := range r.cuts {
-		c := &r.cuts[k]
-		c.lost = max(0, c.still-share*l.groups[group].cuts[l.from+1+k].all*part)
-	}
-	return still, doubt + sq(max(0, math.Abs(still-aged)-2*math.Sqrt(variance+doubt)))
 }
 
 // A share is what cells hold: packets n and areas a.

@@ -220,14 +220,9 @@ func (r *groupWindow) ends(w *window, x *span, weight, n, area float64) {
 // parts adds the parts of a span by cut, and returns what it received within the window, its area, and how much of that
 // is of packets that were outstanding until the end.
 func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64) (n, area, until float64) {
-	still := 0.0
-	if x.from < w.from {
-		still = max(0, float64(x.most[w.from-x.from-1]))
-	}
 	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
 		at, cut := k-x.from, &r.cuts[k-w.from]
-		on, most := float64(x.on[at]), max(0, float64(x.most[at]))
-		hides := most * w.areas.length(k+1)
+		on, hides := float64(x.on[at]), max(0, float64(x.most[at]))*w.areas.length(k+1)
 		n, area, until = n+float64(x.in[at]), area+x.area[at], until+hides
 		if x.open && !fresh && !w.lossy && x.sure < w.to {
 			if w.areas.between(k+1, w.areas.latest()) >= w.areas.greatest {
@@ -241,11 +236,6 @@ func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64
 		case fresh:
 			cut.sent += float64(x.out[at])
 			cut.fresh += on
-			rose := most - still // since a cut before, and before they were sent they did not age
-			cut.still += most
-			cut.rose += rose
-			cut.unsent += rose * x.after[at] / max(1, float64(x.out[at]))
-			still = most
 			r.still += hides
 		case sure:
 			r.early += max(0, -on)
