@@ -95,7 +95,6 @@ type areaCell struct {
 	unsent     bool      // nothing was sent since the beginning, when packets were on their way
 	young      bool      // packets of before the beginning may have come since the anchor
 	judged     judgement // at the oldest cut
-	moves      bool      // not all its settled levels are the anchor's
 	slow       bool      // none of its events is calm
 }
 

@@ -16,7 +16,6 @@ type losses struct {
 	share      float64 // of packets lost
 	doubt      float64 // its relative error
 	burst      float64 // how many packets are lost together, by how much losses vary from cut to cut
-	apart      float64 // the same beyond chance, less 1
 	even       float64 // shape of the gamma distribution of losses in a cut
 	bursts     float64 // in which packets were lost, as far as is known
 	longest    float64 // delay of a packet
@@ -47,7 +46,7 @@ type groupLosses struct {
 type cutLosses struct {
 	all, known, lost float64 // packets sent; of these, accounted for; of these, lost
 	unsettled        float64 // cells that were not at its end
-	others           float64 // of lost, those that were taken out, less those that came after all
+	others           float64 // lost beside, which were taken out, less those that came after all
 }
 
 // observe takes what all spans tell of losses.
@@ -62,7 +61,7 @@ func (l *losses) observe(a *Areas, from, to int) {
 		of.cuts, of.lengths = zeros(of.cuts, cuts), zeros(of.lengths, cuts)
 	}
 	a.calmly(0, a.latest(), l.calm)
-	a.walk(0, false, l.add)
+	a.walk(0, l.add)
 	for _, u := range l.usual[1:] {
 		l.usual[0].add(u.packets, u.time)
 	}
@@ -75,43 +74,9 @@ func (l *losses) observe(a *Areas, from, to int) {
 	if l.believed() {
 		l.longest = max(l.longest, l.latest)
 	}
-	l.share, l.apart = 0, 1
-	for round := 0; round < 2 && l.apart > 0; round++ { // if losses are even, the first tells as much
-		l.place()
-	}
-	l.disperse()
-}
-
-// place spreads the losses of spans over their cuts: evenly in the first round, and in the second more of them to cuts in
-// which other cells lost more. Further rounds would maximize the likelihood, but tell no more.
-func (l *losses) place() {
-	for _, of := range l.groups {
-		for k := range of.cuts {
-			of.cuts[k].lost = of.cuts[k].others
-		}
-	}
-	visit := func(x *span) {
-		if !x.known || x.lost == 0 || x.late > 0 {
-			return
-		}
-		cuts, before := l.groups[x.group].cuts, l.areas.rate(0)*x.before
-		all := before
-		for k, out := range x.out {
-			all += l.areas.rate(x.from+1+k) * float64(out)
-		}
-		each := float64(x.lost) / max(all, 1e-300)
-		cuts[0].lost += each * before
-		for k, out := range x.out {
-			cuts[x.from+1+k].lost += each * (l.areas.rate(x.from+1+k) * float64(out))
-		}
-	}
-	for i := range l.areas.cells { // most settle at one level only, or not at all
-		if c := &l.areas.cells[i]; c.moves {
-			l.areas.tell(c, 0, true, visit)
-		}
-	}
 	l.pool()
 	l.known()
+	l.disperse()
 }
 
 // known adds up what is known of losses, and by how much they vary from cut to cut, now and lately.
@@ -130,12 +95,11 @@ func (l *losses) known() {
 		squares += sq(l.lost[k])
 	}
 	l.bursts = max(0, min(sum(l.lost), sq(sum(l.lost))/max(squares, 1e-9)))
-	l.burst, l.even, l.apart = 1, 1, 0
+	l.burst, l.even = 1, 1
 	if n > 4 && l.share > 0 {
 		expected, chance := l.share*l.of, math.Sqrt(2/n)
 		l.burst = max(1, varied/expected)
-		l.apart = max(0, l.burst-1-chance)
-		l.even = expected / n / (chance + l.apart)
+		l.even = expected / n / max(chance, l.burst-1)
 	}
 	l.crowded = l.share == 0 && l.crowds()
 }
@@ -228,9 +192,12 @@ func (l *losses) took(delay float64) {
 	}
 }
 
-// add takes a span.
+// add takes a span. What it lost is spread evenly over what was sent in it.
 func (l *losses) add(x *span) {
-	of := &l.groups[x.group]
+	of, gone := &l.groups[x.group], 0.0
+	if x.known && x.late == 0 {
+		gone = float64(x.lost) / max(1, x.before+float64(x.sent))
+	}
 	if n := x.shown(); x.to > l.from && (!x.open || n > 0) {
 		j, came := &l.areas.joined[1], x.before+float64(x.received)
 		if j.add(joiners{came, n, 0, 0}, 1); !x.open {
@@ -258,12 +225,14 @@ func (l *losses) add(x *span) {
 	}
 	of.cuts[x.to].others -= float64(x.late)
 	of.cuts[x.to].unsettled-- // if it is open, nothing was sent since
+	of.cuts[0].lost += gone * x.before
 	if of.cuts[0].send(x.before, x.known); x.from == 0 && (x.before > 0 || x.young) {
 		of.cuts[0].unsettled++
 	}
 	for k, out := range x.out {
 		c := &of.cuts[x.from+1+k]
 		c.unsettled++
+		c.lost += gone * float64(out)
 		c.send(float64(out), x.known)
 	}
 }
@@ -321,7 +290,7 @@ func (l *losses) pool() {
 	for g := range l.groups {
 		for k := 0; k < len(l.sent) && l.areas.old(k) && (l.groups[g].covered >= mostOfAll || g == most); k++ {
 			l.sent[k] += l.groups[g].cuts[k].known
-			l.lost[k] += l.groups[g].cuts[k].lost
+			l.lost[k] += l.groups[g].cuts[k].lost + l.groups[g].cuts[k].others
 		}
 	}
 }

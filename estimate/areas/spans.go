@@ -48,7 +48,7 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 			visit(Span{Cell: int(e.cell), Sent: e.packets, Received: e.packets, Area: e.area, Usual: as})
 		}
 	})
-	a.walk(from, false, func(x *span) {
+	a.walk(from, func(x *span) {
 		if x.from >= to {
 			return
 		}

@@ -82,11 +82,11 @@ func (x *span) alone() bool {
 }
 
 // walk calls visit for the spans of all cells up to the latest cut, but those that end by cut number after, cell by cell and in order
-// of time, and all exact ones if only others count. The span is valid during the call. Calm events are no part of it.
-func (a *Areas) walk(after int, others bool, visit func(*span)) {
+// of time. The span is valid during the call. Calm events are no part of it.
+func (a *Areas) walk(after int, visit func(*span)) {
 	a.judge()
 	for i := range a.cells {
-		a.tell(&a.cells[i], after, others, visit)
+		a.tell(&a.cells[i], after, visit)
 	}
 }
 
@@ -146,9 +146,9 @@ func (a *Areas) settle(c *areaCell) {
 			}
 		}
 	}
-	c.judged, c.moves = s[0].judged, false
+	c.judged = s[0].judged
 	for j := range s {
-		if c.moves = c.moves || s[j].is(settled) && s[j].level != c.anchor; j > 0 {
+		if j > 0 {
 			a.passed[j-1].note = uint32(s[j].judged)
 		}
 		if s[j].is(known) {
@@ -172,14 +172,14 @@ func (a *Areas) agedBefore(from, to int, end int64) int {
 func (a *Areas) alike(c *areaCell) bool { return c.alike > 0 && int(c.alike) > a.before-100 }
 
 // tell is walk for one cell.
-func (a *Areas) tell(c *areaCell, after int, others bool, visit func(*span)) {
+func (a *Areas) tell(c *areaCell, after int, visit func(*span)) {
 	a.passed = a.events[c.first:c.end]
 	x, at := &a.span, 0
 	x.cell, x.group, x.alike = int(c.number), int(c.group), a.alike(c)
 	x.from, x.level, x.before, x.losing = 0, c.anchor, float64(c.since), c.losses
 	for j := range len(a.passed) + 1 {
 		if s := a.state(c, uint32(j)); s.is(settled) {
-			if x.to, x.known = s.from, a.before+s.from <= int(c.aged); x.to > after && !(others && s.level == x.level) {
+			if x.to, x.known = s.from, a.before+s.from <= int(c.aged); x.to > after {
 				a.fill(c, at, true, s.level)
 				visit(x)
 			}

@@ -75,7 +75,7 @@ func (a *Areas) pool(from, to int) *window {
 		}
 	}
 	a.calmly(from, to, w.calm)
-	a.walk(from, false, w.take)
+	a.walk(from, w.take)
 	cellSums.Put(room)
 	w.scatters()
 	for g := range w.groups {
