@@ -21,16 +21,16 @@ func (l *losses) weight(group, from, to int) float64 {
 }
 
 // awaits finds how long a cell that lost a packet waits until nothing is on its way in it, by exact spans and
-// their weights.
+// their weights as in all cuts on average. What was taken out hides nothing.
 func (l *losses) awaits(group int) {
-	of, last := &l.groups[group], float64(l.areas.latest())
-	times := last * float64(l.areas.size(group))
+	of, last := &l.groups[group], l.areas.latest()
+	times, often := float64(last*l.areas.size(group)), of.hazards[last]/max(1, float64(last))
 	of.wait, of.waits = 0, 0
-	for i := 0; i < 3 && l.share > 0 && len(l.areas.taken) == 0; i++ { // the weight depends on it; what was taken out hides nothing
+	for i := 0; i < 3 && l.share > 0 && len(l.areas.taken) == 0; i++ { // the weight depends on it
 		wait, waits, all := 0.0, 0.0, 0.0
 		for cuts, spans := range of.lengths {
 			if n := float64(cuts); spans > 0 {
-				spans *= l.usualWeight(group, n)
+				spans *= min(math.Exp(often*n)/l.freeFor(group, 0, last, n), 1/leastFree)
 				all += spans * n
 				wait += spans * n * (n - 1) / 2
 				waits += spans * n * n * (n - 1) / 3
@@ -38,13 +38,6 @@ func (l *losses) awaits(group int) {
 		}
 		of.wait, of.waits = wait/max(1, times, all), waits/max(1, times, all)
 	}
-}
-
-// usualWeight is the weight of a span of so many cuts, wherever it is, as in all cuts on average.
-func (l *losses) usualWeight(group int, cuts float64) float64 {
-	last := l.areas.latest()
-	often := l.groups[group].hazards[last] / max(1, float64(last))
-	return min(math.Exp(often*cuts)/l.freeFor(group, 0, last, cuts), 1/leastFree)
 }
 
 // places is how many cuts after each one chances are kept for: most spans are short, or as long as others.

@@ -1,14 +1,11 @@
 package areas
 
-import (
-	"math"
-)
+import "math"
 
 // losses says how many packets were lost and when, as far as all cells together tell.
 type losses struct {
-	areas *Areas
-	from  int // the window: cuts from+1 to to
-	to    int
+	areas    *Areas
+	from, to int // the window: cuts from+1 to to
 
 	sent, lost []float64 // by cut: packets sent that are accounted for, and those of them that were lost
 	total      float64   // lost, of all that are accounted for lately
@@ -27,8 +24,7 @@ type losses struct {
 	after      []float64  // for freeFor
 }
 
-// A usualCut is what all cells tell of a cut: packets that came in spans that lost none, and the time that these
-// took.
+// A usualCut is what all cells tell of a cut: packets that came in spans that lost none, and the time that these took.
 type usualCut struct{ packets, time float64 }
 
 // groupLosses is what the cells of a group tell of losses.
@@ -271,26 +267,23 @@ func (a *Areas) standing(x *span, least float64) float64 {
 // pool adds up the losses of the groups that account for most packets. In a group whose cells seldom settle,
 // those that do are a choice.
 func (l *losses) pool() {
-	const enough = 100
-	best, most := -1.0, 0 // the group that accounts for the greatest share of its packets
+	const enough, mostOfAll = 100, 0.8 // packets, for which a group accounts if its cells settle often
+	best, most := -1.0, 0              // the group that accounts for the greatest share of its packets
 	for g := range l.groups {
-		of := &l.groups[g]
 		all, known := 0.0, 0.0
-		for k := 0; k < len(of.cuts) && l.areas.old(k); k++ {
-			all += of.cuts[k].all
-			known += of.cuts[k].known
+		for k := 0; k < len(l.sent) && l.areas.old(k); k++ {
+			all += l.groups[g].cuts[k].all
+			known += l.groups[g].cuts[k].known
 		}
-		if of.covered = known / max(all, 1); of.covered > best && known > enough {
-			best, most = of.covered, g
+		if l.groups[g].covered = known / max(all, 1); l.groups[g].covered > best && known > enough {
+			best, most = l.groups[g].covered, g
 		}
 	}
-	clear(l.sent)
-	clear(l.lost)
-	const mostOfAll = 0.8 // packets, for which a group accounts if its cells settle often
 	for g := range l.groups {
 		for k := 0; k < len(l.sent) && l.areas.old(k) && (l.groups[g].covered >= mostOfAll || g == most); k++ {
-			l.sent[k] += l.groups[g].cuts[k].known
-			l.lost[k] += l.groups[g].cuts[k].lost + l.groups[g].cuts[k].others
+			c := &l.groups[g].cuts[k]
+			l.sent[k] += c.known
+			l.lost[k] += c.lost + c.others
 		}
 	}
 }

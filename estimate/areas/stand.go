@@ -7,7 +7,6 @@ type cutSpan struct {
 	weight float64 // of a span of this cut
 	sent   float64 // packets, in spans that lost nothing before they were sent
 	fresh  float64 // packets that are outstanding at the end, in spans that have not settled yet
-	lost   float64 // as expected
 }
 
 // finish lets exact spans stand for those that may have lost packets: each counts once, and for as many others
@@ -64,18 +63,18 @@ func (r *groupWindow) settle(l *losses, group int) {
 	part := min(1, (sent+1)/(all+1))
 	lost, aged, variance, ages, oldest := 0.0, 0.0, 0.0, 0.0, 0.0
 	for k := 1; k <= l.to; k++ {
-		if l.areas.old(k) {
-			continue
+		if here, age := of.cuts[k].all*part, l.age(k); !l.areas.old(k) {
+			gone := l.rate(k) * here
+			lost, oldest = lost+gone, max(oldest, age)
+			ages += here * age
+			aged += gone * age
+			variance += gone * l.burst * age * age
 		}
-		here := of.cuts[k].all * part
-		gone := l.rate(k) * here
-		age := l.age(k)
-		lost, oldest = lost+gone, max(oldest, age)
-		ages += here * age
-		aged += gone * age
-		variance += gone * l.burst * age * age
 		if k > l.from {
-			r.cuts[k-1-l.from].lost = lost
+			on := max(0, r.cuts[k-1-l.from].fresh-lost)
+			if r.way[k-l.from] += on; k == l.from+1 && !l.areas.old(l.from) { // as few came since
+				r.way[0] += on
+			}
 		}
 	}
 	variance += sq(aged * l.doubt)
@@ -93,12 +92,6 @@ func (r *groupWindow) settle(l *losses, group int) {
 	r.still = min(r.still, ages/(l.of+1)+oldest) // one in as many as are known may be lost, and one more
 	if l.share > 0 {
 		r.still = 0
-	}
-	for k := range r.cuts {
-		r.way[k+1] += max(0, r.cuts[k].fresh-r.cuts[k].lost)
-	}
-	if first := &r.cuts[0]; !l.areas.old(l.from) {
-		r.way[0] += max(0, first.fresh-first.lost)
 	}
 	if r.fresh.a == 0 {
 		return
