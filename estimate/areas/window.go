@@ -261,27 +261,20 @@ func (w *window) crossing(x *span, known, fresh bool, weight float64) {
 		w.took += math.Abs(float64(x.sum))
 	}
 	for i, cut := range [2]int{w.from, w.to} {
-		if cut <= x.from || cut > x.to || x.on[cut-x.from-1] == 0 {
-			continue
-		}
-		if !known {
-			if fresh {
-				a.onWay[i].came += max(0, float64(x.on[cut-x.from-1]-x.most[cut-x.from-1]))
+		of := &a.onWay[i]
+		switch {
+		case cut <= x.from || cut > x.to || x.on[cut-x.from-1] == 0: // none is
+		case !known && fresh:
+			of.came += max(0, float64(x.on[cut-x.from-1]-x.most[cut-x.from-1]))
+		case !known || x.joined > 0 && (x.young || x.unknown) && cut <= x.from+x.all:
+		case x.alike:
+			of.alike = plus(of.alike, a.bounds(x, cut), 1)
+		default:
+			ages := a.bounds(x, cut)
+			if of.bound(ages, weight); alone {
+				a.crossing[i] = append(a.crossing[i], Alone{int64(ages.Least), 0, uint32(x.from), uint32(x.to)})
 			}
-			continue
 		}
-		of, ages := &a.onWay[i], a.bounds(x, cut)
-		if x.joined > 0 && (x.young || x.unknown) && cut <= x.from+x.all {
-			continue
-		}
-		if x.alike {
-			of.alike = plus(of.alike, ages, 1)
-			continue
-		}
-		if alone {
-			a.crossing[i] = append(a.crossing[i], Alone{int64(ages.Least), 0, uint32(x.from), uint32(x.to)})
-		}
-		of.bound(ages, weight)
 	}
 }
 
@@ -408,22 +401,20 @@ func (w *window) least(of func(*groupWindow) float64) (sum float64) {
 
 // scatters finds the variance of the time of one packet, from whole cells.
 func (w *window) scatters() {
-	squares, of, cells, area, received, way := 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+	var all share
+	squares, cells, received, way := 0.0, 0.0, 0.0, 0.0
 	for g := range w.groups {
 		r := &w.groups[g]
-		received += r.received
-		way += r.area
+		all.weigh(1, &r.each)
 		squares += r.each.about(r.each.a / max(r.each.n, 1))
-		of += r.each.n
-		area += r.each.a
-		cells += r.cells
+		cells, received, way = cells+r.cells, received+r.received, way+r.area
 	}
-	w.scatter = squares / max(of, 1)
+	w.scatter = squares / max(all.n, 1)
 	switch {
 	case cells == 0: // as if times were exponential
 		w.scatter = sq(way / max(received, 1))
 	case cells < manyCells: // which may be alike by chance
-		w.scatter += sq(area/max(of, 1)) / cells
+		w.scatter += sq(all.a/max(all.n, 1)) / cells
 	}
 }
 
@@ -440,15 +431,9 @@ func (w *window) uneven(r *groupWindow) float64 {
 
 // merge adds up what two groups know.
 func (r *groupWindow) merge(o *groupWindow) {
-	r.area += o.area
-	r.variance += o.variance
-	r.received += o.received
-	r.exact += o.exact
-	r.cells += o.cells
-	r.negative += o.negative
-	r.early += o.early
-	r.there += o.there
-	r.pending += o.pending
+	r.area, r.variance, r.received = r.area+o.area, r.variance+o.variance, r.received+o.received
+	r.exact, r.cells, r.negative = r.exact+o.exact, r.cells+o.cells, r.negative+o.negative
+	r.early, r.there, r.pending = r.early+o.early, r.there+o.there, r.pending+o.pending
 	r.change[0].weigh(1, &o.change[0])
 	r.change[2].weigh(1, &o.change[2])
 	for k, n := range o.way {
