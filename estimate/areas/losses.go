@@ -29,13 +29,13 @@ type usualCut struct{ packets, time float64 }
 
 // groupLosses is what the cells of a group tell of losses.
 type groupLosses struct {
-	covered     float64 // share of the packets of a patience ago that are accounted for
-	cuts        []cutLosses
-	hazards     []float64 // packets that a cell loses up to each cut, on average
-	stays       []float64 // chance that it loses nothing in a cut, by cut, and in the first place as in all on average
-	chances     []chances // by two cuts: the latest asked for of those that share a place
-	lengths     []float64 // how many exact spans have so many cuts
-	wait, waits float64   // cuts until a cell is empty, on average, and the mean of its square
+	covered float64 // share of the packets of a patience ago that are accounted for
+	cuts    []cutLosses
+	hazards []float64 // packets that a cell loses up to each cut, on average
+	stays   []float64 // chance that it loses nothing in a cut, by cut, and in the first place as in all on average
+	chances []chances // by two cuts: the latest asked for of those that share a place
+	lengths []float64 // how many exact spans have so many cuts
+	wait    float64   // cuts until a cell is empty, on average
 }
 
 // cutLosses is what the cells of a group tell of losses in a cut.
