@@ -57,7 +57,7 @@ func (l *losses) observe(a *Areas, from, to int) {
 		of.cuts, of.lengths = zeros(of.cuts, cuts), zeros(of.lengths, cuts)
 	}
 	a.calmly(0, a.latest(), l.calm)
-	a.walk(0, l.add)
+	a.walk(0, a.latest(), l.add)
 	for _, u := range l.usual[1:] {
 		l.usual[0].add(u.packets, u.time)
 	}

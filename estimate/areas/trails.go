@@ -41,8 +41,8 @@ func (a *Areas) Trails(from, to int, visit func(Trail)) {
 	if a.losses.total == 0 {
 		return
 	}
-	a.walk(from-a.before, func(x *span) {
-		if x.from >= to-a.before || x.exact || x.joined > 0 || x.unknown || x.before > 0 || x.alike {
+	a.walk(from-a.before, to-a.before, func(x *span) {
+		if x.exact || x.joined > 0 || x.unknown || x.before > 0 || x.alike {
 			return
 		}
 		until := x.to

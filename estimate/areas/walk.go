@@ -81,12 +81,28 @@ func (x *span) alone() bool {
 	return x.exact && x.late == 0 && x.sent == 1 && x.received == 1 && x.before == 0
 }
 
-// walk calls visit for the spans of all cells up to the latest cut, but those that end by cut number after, cell by cell and in order
-// of time. The span is valid during the call. Calm events are no part of it.
-func (a *Areas) walk(after int, visit func(*span)) {
+// walk calls visit for the spans of all cells that reach between two cuts, cell by cell and in order of time. The span
+// is valid during the call. Calm events are no part of it.
+func (a *Areas) walk(after, before int, visit func(*span)) {
 	a.judge()
 	for i := range a.cells {
-		a.tell(&a.cells[i], after, visit)
+		c, x, at := &a.cells[i], &a.span, 0
+		a.passed = a.events[c.first:c.end]
+		x.cell, x.group, x.alike = int(c.number), int(c.group), a.alike(c)
+		x.from, x.level, x.before, x.losing = 0, c.anchor, float64(c.since), c.losses
+		for j := range len(a.passed) + 1 {
+			if s := a.state(c, uint32(j)); s.is(settled) {
+				if x.to, x.known = s.from, a.before+s.from <= int(c.aged); x.to > after && x.from < before {
+					a.fill(c, at, true, s.level)
+					visit(x)
+				}
+				x.from, x.level, x.before, at = s.to, s.level, 0, j
+			}
+		}
+		if x.to, x.known = a.latest(), false; x.from < min(x.to, before) {
+			a.fill(c, at, false, x.level)
+			visit(x)
+		}
 	}
 }
 
@@ -170,27 +186,6 @@ func (a *Areas) agedBefore(from, to int, end int64) int {
 
 // alike reports whether copies of one packet may be on their way in a cell, which levels do not tell apart.
 func (a *Areas) alike(c *areaCell) bool { return c.alike > 0 && int(c.alike) > a.before-100 }
-
-// tell is walk for one cell.
-func (a *Areas) tell(c *areaCell, after int, visit func(*span)) {
-	a.passed = a.events[c.first:c.end]
-	x, at := &a.span, 0
-	x.cell, x.group, x.alike = int(c.number), int(c.group), a.alike(c)
-	x.from, x.level, x.before, x.losing = 0, c.anchor, float64(c.since), c.losses
-	for j := range len(a.passed) + 1 {
-		if s := a.state(c, uint32(j)); s.is(settled) {
-			if x.to, x.known = s.from, a.before+s.from <= int(c.aged); x.to > after {
-				a.fill(c, at, true, s.level)
-				visit(x)
-			}
-			x.from, x.level, x.before, at = s.to, s.level, 0, j
-		}
-	}
-	if x.to, x.known = a.latest(), false; x.from < x.to {
-		a.fill(c, at, false, x.level)
-		visit(x)
-	}
-}
 
 // fill tells what passed in each cut of the span. It begins with event number at, and ends at a level.
 func (a *Areas) fill(c *areaCell, at int, closed bool, now uint64) {

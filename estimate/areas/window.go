@@ -75,7 +75,7 @@ func (a *Areas) pool(from, to int) *window {
 		}
 	}
 	a.calmly(from, to, w.calm)
-	a.walk(from, w.take)
+	a.walk(from, to, w.take)
 	cellSums.Put(room)
 	w.scatters()
 	for g := range w.groups {
@@ -136,9 +136,6 @@ func (u *usualCut) whole(all *share, n, area float64) {
 
 // take takes a span.
 func (w *window) take(x *span) {
-	if x.from >= w.to {
-		return
-	}
 	a, l, r := w.areas, &w.areas.losses, &w.groups[x.group]
 	came, out := w.passed(x)
 	if x.joined == 0 && came+out == 0 && x.from < w.from && x.to >= w.to { // what is on its way is throughout
