@@ -4,9 +4,8 @@ import "math"
 
 // A cutSpan is about the parts of spans in a cut.
 type cutSpan struct {
-	weight float64 // of a span of this cut
-	sent   float64 // packets, in spans that lost nothing before they were sent
-	fresh  float64 // packets that are outstanding at the end, in spans that have not settled yet
+	sent  float64 // packets, in spans that lost nothing before they were sent
+	fresh float64 // packets that are outstanding at the end, in spans that have not settled yet
 }
 
 // finish lets exact spans stand for those that may have lost packets: each counts once, and for as many others

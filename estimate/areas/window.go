@@ -70,9 +70,6 @@ func (a *Areas) pool(from, to int) *window {
 	for g := range w.groups {
 		r := &w.groups[g]
 		*r = groupWindow{cuts: zeros(r.cuts, to-from), way: zeros(r.way, to-from+1), aside: zeros(r.aside, to-from+1)}
-		for k := range r.cuts {
-			r.cuts[k].weight = l.weight(g, from+k, from+k+1)
-		}
 	}
 	a.calmly(from, to, w.calm)
 	a.walk(from, to, w.take)
@@ -109,10 +106,9 @@ func (w *window) calm(group, cut int, all []calmEvent) {
 			w.took += math.Abs(e.area)
 		}
 	}
-	passed := &r.cuts[cut-1-w.from]
-	passed.sent += sum.n
+	r.cuts[cut-1-w.from].sent += sum.n
 	w.calmly.add(sum.n, sum.a)
-	r.add(passed.weight, float64(len(all)), &sum)
+	r.add(a.losses.weight(group, cut-1, cut), float64(len(all)), &sum)
 }
 
 // add adds exact spans.
