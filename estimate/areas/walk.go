@@ -122,15 +122,13 @@ func (a *Areas) judge() {
 func (a *Areas) settle(c *areaCell) {
 	a.passed = a.events[c.first:c.end]
 	a.states, c.aged = resize(a.states, len(a.passed)+1), 0
-	s, alike := a.states, a.alike(c)
-	for j := range s {
+	s, alike, least := a.states, a.alike(c), math.MaxInt
+	for j := len(s) - 1; j >= 0; j-- {
 		s[j] = a.state(c, uint32(j))
-		if s[j].judged = 0; s[j].level == c.anchor || j > 0 && c.losses && s[j].level == c.former {
+		least = min(least, outstanding(s[j].level))
+		if s[j].least, s[j].judged = least, 0; s[j].level == c.anchor || j > 0 && c.losses && s[j].level == c.former {
 			s[j].judged = settled
 		}
-	}
-	for j, later := len(s)-1, math.MaxInt; j >= 0; j, later = j-1, s[j].least {
-		s[j].least = min(later, outstanding(s[j].level))
 	}
 	for j := range s {
 		if s[j].is(over|known) || j > 0 && !s[j-1].is(over) && s[j-1].level == s[j].level && !(alike && a.passed[j-1].sent > 0) {
