@@ -270,8 +270,8 @@ func (a *Areas) count(to int, visit func(c *areaCell, level uint64)) (lost, extr
 		out += outstanding(c.level) - outstanding(c.told)
 		level := c.told
 		for k := range c.end - c.first + 1 {
-			if s := a.state(c, k); s.from <= to-a.before && s.is(settled) {
-				level = s.level
+			if from, _, now, judged := a.state(c, k); from <= to-a.before && judged&settled != 0 {
+				level = now
 			}
 		}
 		moved := outstanding(level) - outstanding(c.told)
@@ -389,21 +389,21 @@ func (a *Areas) place() {
 // advance moves a cell's oldest cut to number keep.
 func (a *Areas) advance(c *areaCell, keep int) {
 	for k := range c.end - c.first + 1 {
-		s := a.state(c, k)
-		if s.from > keep {
+		from, to, level, judged := a.state(c, k)
+		if from > keep {
 			return
 		}
 		if k > 0 {
 			c.since += a.events[c.first+k-1].sent
 		}
-		if s.is(settled) {
-			if s.level != c.anchor {
-				c.losses = outstanding(s.level) > outstanding(c.anchor)
-				c.former, c.moved = c.anchor, a.ends[s.from]
+		if judged&settled != 0 {
+			if level != c.anchor {
+				c.losses = outstanding(level) > outstanding(c.anchor)
+				c.former, c.moved = c.anchor, a.ends[from]
 			}
-			c.anchor, c.since, c.young = s.level, 0, a.early(s.to)
+			c.anchor, c.since, c.young = level, 0, a.early(to)
 		}
-		c.oldest, c.judged = s.level, s.judged
+		c.oldest, c.judged = level, judged
 	}
 }
 

@@ -27,17 +27,17 @@ const (
 
 func (s *areaState) is(what judgement) bool { return s.judged&what != 0 }
 
-// state returns the state of a cell after so many of its events.
-func (a *Areas) state(c *areaCell, after uint32) (s areaState) {
-	s.to, s.level, s.judged = a.latest(), c.oldest, c.judged
+// state returns the state of a cell after so many of its events: when it begins and ends, its level and judgement.
+func (a *Areas) state(c *areaCell, after uint32) (from, to int, level uint64, judged judgement) {
+	to, level, judged = a.latest(), c.oldest, c.judged
 	if after > 0 {
 		e := &a.events[c.first+after-1]
-		s.from, s.level, s.judged = int(e.cut)-a.before, e.level, judgement(e.note)
+		from, level, judged = int(e.cut)-a.before, e.level, judgement(e.note)
 	}
 	if c.first+after < c.end {
-		s.to = int(a.events[c.first+after].cut) - a.before - 1
+		to = int(a.events[c.first+after].cut) - a.before - 1
 	}
-	return s
+	return from, to, level, judged
 }
 
 // A span is the time between two cuts at which a cell is settled, or from the last such cut on.
@@ -90,13 +90,21 @@ func (a *Areas) walk(after, before int, visit func(*span)) {
 		a.passed = a.events[c.first:c.end]
 		x.cell, x.group, x.alike = int(c.number), int(c.group), a.alike(c)
 		x.from, x.level, x.before, x.losing = 0, c.anchor, float64(c.since), c.losses
-		for j := range len(a.passed) + 1 {
-			if s := a.state(c, uint32(j)); s.is(settled) {
-				if x.to, x.known = s.from, a.before+s.from <= int(c.aged); x.to > after && x.from < before {
-					a.fill(c, at, true, s.level)
+		from, level, judged := 0, c.oldest, c.judged
+		for j := range len(a.passed) + 1 { // states
+			to := a.latest()
+			if j < len(a.passed) {
+				to = int(a.passed[j].cut) - a.before - 1
+			}
+			if judged&settled != 0 {
+				if x.to, x.known = from, a.before+from <= int(c.aged); x.to > after && x.from < before {
+					a.fill(c, at, true, level)
 					visit(x)
 				}
-				x.from, x.level, x.before, at = s.to, s.level, 0, j
+				x.from, x.level, x.before, at = to, level, 0, j
+			}
+			if j < len(a.passed) {
+				from, level, judged = to+1, a.passed[j].level, judgement(a.passed[j].note)
 			}
 		}
 		if x.to, x.known = a.latest(), false; x.from < min(x.to, before) {
@@ -122,13 +130,19 @@ func (a *Areas) judge() {
 func (a *Areas) settle(c *areaCell) {
 	a.passed = a.events[c.first:c.end]
 	a.states, c.aged = resize(a.states, len(a.passed)+1), 0
-	s, alike, least := a.states, a.alike(c), math.MaxInt
-	for j := len(s) - 1; j >= 0; j-- {
-		s[j] = a.state(c, uint32(j))
-		least = min(least, outstanding(s[j].level))
-		if s[j].least, s[j].judged = least, 0; s[j].level == c.anchor || j > 0 && c.losses && s[j].level == c.former {
+	s, alike, from, level := a.states, a.alike(c), 0, c.oldest
+	for j := range s {
+		s[j] = areaState{from: from, to: a.latest(), level: level}
+		if j < len(a.passed) {
+			from, level = int(a.passed[j].cut)-a.before, a.passed[j].level
+			s[j].to = from - 1
+		}
+		if s[j].level == c.anchor || j > 0 && c.losses && s[j].level == c.former {
 			s[j].judged = settled
 		}
+	}
+	for j, later := len(s)-1, math.MaxInt; j >= 0; j, later = j-1, s[j].least {
+		s[j].least = min(later, outstanding(s[j].level))
 	}
 	for j := range s {
 		if s[j].is(over|known) || j > 0 && !s[j-1].is(over) && s[j-1].level == s[j].level && !(alike && a.passed[j-1].sent > 0) {
@@ -198,7 +212,9 @@ func (a *Areas) fill(c *areaCell, at int, closed bool, now uint64) {
 	x.unknown = x.young
 	x.area, x.in, x.out, x.after = resize(x.area, n), resize(x.in, n), resize(x.out, n), resize(x.after, n)
 	x.on, x.most, x.levels = resize(x.on, n), resize(x.most, n), resize(x.levels, n)
-	x.sent, x.received, x.sentSum, now = 0, 0, 0, a.state(c, uint32(at)).level
+	if x.sent, x.received, x.sentSum, now = 0, 0, 0, c.oldest; at > 0 {
+		now = a.passed[at-1].level
+	}
 	lost, was, sum := outstanding(x.level), outstanding(now), uint64(0)
 	x.start = was - lost
 	for k := range n {
