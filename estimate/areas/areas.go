@@ -269,9 +269,12 @@ func (a *Areas) count(to int, visit func(c *areaCell, level uint64)) (lost, extr
 		c := &a.cells[j]
 		out += outstanding(c.level) - outstanding(c.told)
 		level := c.told
-		for k := range c.end - c.first + 1 {
-			if from, _, now, judged := a.state(c, k); from <= to-a.before && judged&settled != 0 {
-				level = now
+		if c.judged&settled != 0 {
+			level = c.oldest
+		}
+		for k := c.first; k < c.end && int(a.events[k].cut) <= to; k++ {
+			if e := &a.events[k]; judgement(e.note)&settled != 0 {
+				level = e.level
 			}
 		}
 		moved := outstanding(level) - outstanding(c.told)
@@ -388,22 +391,23 @@ func (a *Areas) place() {
 
 // advance moves a cell's oldest cut to number keep.
 func (a *Areas) advance(c *areaCell, keep int) {
-	for k := range c.end - c.first + 1 {
-		from, to, level, judged := a.state(c, k)
-		if from > keep {
-			return
+	for from, k := 0, c.first; ; k++ { // states
+		to := a.latest()
+		if k < c.end {
+			to = int(a.events[k].cut) - a.before - 1
 		}
-		if k > 0 {
-			c.since += a.events[c.first+k-1].sent
-		}
-		if judged&settled != 0 {
-			if level != c.anchor {
-				c.losses = outstanding(level) > outstanding(c.anchor)
+		if c.judged&settled != 0 {
+			if c.oldest != c.anchor {
+				c.losses = outstanding(c.oldest) > outstanding(c.anchor)
 				c.former, c.moved = c.anchor, a.ends[from]
 			}
-			c.anchor, c.since, c.young = level, 0, a.early(to)
+			c.anchor, c.since, c.young = c.oldest, 0, a.early(to)
 		}
-		c.oldest, c.judged = level, judged
+		if from = to + 1; from > keep || k == c.end {
+			return
+		}
+		e := &a.events[k]
+		c.oldest, c.judged, c.since = e.level, judgement(e.note), c.since+e.sent
 	}
 }
 

@@ -126,7 +126,7 @@ func (a *Areas) takeOut(x *Lost) int {
 	for k := at; k < len(rest); k++ {
 		rest[k].level = (rest[k].level - x.tally()) & a.mask
 	}
-	if _, _, before, _ := a.state(c, uint32(at)); e.sent|e.received == 0 && e.level == before { // nothing passed
+	if e.sent|e.received == 0 && e.level == a.levelBefore(c, at) { // nothing passed
 		c.end = c.first + uint32(len(slices.Delete(rest, at, at+1)))
 	}
 	c.slow = c.slow || a.wasBelow(c, a.events[c.first:c.end])

@@ -27,17 +27,12 @@ const (
 
 func (s *areaState) is(what judgement) bool { return s.judged&what != 0 }
 
-// state returns the state of a cell after so many of its events: when it begins and ends, its level and judgement.
-func (a *Areas) state(c *areaCell, after uint32) (from, to int, level uint64, judged judgement) {
-	to, level, judged = a.latest(), c.oldest, c.judged
-	if after > 0 {
-		e := &a.events[c.first+after-1]
-		from, level, judged = int(e.cut)-a.before, e.level, judgement(e.note)
+// levelBefore returns a cell's level before one of its events.
+func (a *Areas) levelBefore(c *areaCell, at int) uint64 {
+	if at == 0 {
+		return c.oldest
 	}
-	if c.first+after < c.end {
-		to = int(a.events[c.first+after].cut) - a.before - 1
-	}
-	return from, to, level, judged
+	return a.events[int(c.first)+at-1].level
 }
 
 // A span is the time between two cuts at which a cell is settled, or from the last such cut on.
@@ -212,9 +207,7 @@ func (a *Areas) fill(c *areaCell, at int, closed bool, now uint64) {
 	x.unknown = x.young
 	x.area, x.in, x.out, x.after = resize(x.area, n), resize(x.in, n), resize(x.out, n), resize(x.after, n)
 	x.on, x.most, x.levels = resize(x.on, n), resize(x.most, n), resize(x.levels, n)
-	if x.sent, x.received, x.sentSum, now = 0, 0, 0, c.oldest; at > 0 {
-		now = a.passed[at-1].level
-	}
+	x.sent, x.received, x.sentSum, now = 0, 0, 0, a.levelBefore(c, at)
 	lost, was, sum := outstanding(x.level), outstanding(now), uint64(0)
 	x.start = was - lost
 	for k := range n {
