@@ -38,26 +38,23 @@ type Areas struct {
 	taken []taken // in the cuts that are kept
 	named bool    // TakeOut has been used
 
-	places   []uint32     // of all cells: where their state is, in cells, plus 1, or 0 if only calm events pass them
-	passes   []bool       // of all cells: none of their events is calm now
-	sends    []bool       // of all cells: events that were calm since the beginning had packets
-	calm     []calmEvent  // in order of time, which left cells as they were
-	calmTo   []int        // how many of them precede each cut that is kept
-	cells    []areaCell   // those that others pass
-	next     []uint32     // where the next event of each of these goes; otherwise how many are fresh
-	events   []areaEvent  // of each cell those in order of time
-	own      []areaEvent  // room for those that are kept from report to report,
-	lent     *[]areaEvent // and that of others meanwhile, if not nil
-	fresh    []areaEvent  // in order of time, which are not placed yet
-	judged   float64      // patience with which cells were settled at the latest cut, or 0
-	ends     []int64      // of the cuts that are kept
-	net      []int        // packets sent less those received in the intervals that end there, and since
-	step     float64      // length of the latest interval that has one
-	before   int          // number of cuts that were forgotten
-	begun    int64        // when the beginning was
-	underWay bool         // packets were on their way then,
-	proven   float64      // and took longer than this, or -1: some came before they were sent, or never were
-	surplus  int64        // by how many more came since than were sent
+	places   []uint32    // of all cells: where their state is, in cells, plus 1, or 0 if only calm events pass them
+	passes   []bool      // of all cells: none of their events is calm now
+	sends    []bool      // of all cells: events that were calm since the beginning had packets
+	calm     []calmEvent // in order of time, which left cells as they were
+	calmTo   []int       // how many of them precede each cut that is kept
+	cells    []areaCell  // those that others pass
+	events   []areaEvent // of each cell those in order of time, and then all those that are not placed yet
+	placed   int         // how many are
+	judged   float64     // patience with which cells were settled at the latest cut, or 0
+	ends     []int64     // of the cuts that are kept
+	net      []int       // packets sent less those received in the intervals that end there, and since
+	step     float64     // length of the latest interval that has one
+	before   int         // number of cuts that were forgotten
+	begun    int64       // when the beginning was
+	underWay bool        // packets were on their way then,
+	proven   float64     // and took longer than this, or -1: some came before they were sent, or never were
+	surplus  int64       // by how many more came since than were sent
 
 	// Used while walking over one cell.
 	lastAged int      // cut that is a patience before the latest
@@ -90,7 +87,8 @@ type areaCell struct {
 	told       uint64 // the settled level up to which losses have been told
 	moved      int64  // time of the first cut at the anchor's level
 	number     uint32
-	first, end uint32 // events
+	first, end uint32 // events that are placed,
+	fresh      uint32 // and how many are not
 	since      uint32 // packets sent from the anchor to the oldest cut
 	alike      uint32 // the latest cut at which copies of a packet were seen to cross, or 0
 	group      uint8
@@ -99,7 +97,6 @@ type areaCell struct {
 	unsent     bool      // nothing was sent since the beginning, when packets were on their way
 	young      bool      // packets of before the beginning may have come since the anchor
 	judged     judgement // at the oldest cut
-	moves      bool      // not all its settled levels are the anchor's
 	slow       bool      // none of its events is calm
 }
 
@@ -144,7 +141,7 @@ func (a *Areas) Begin(start int64) {
 	clear(a.sends)
 	a.calm, a.calmTo = a.calm[:0], append(a.calmTo[:0], 0)
 	a.taken = a.taken[:0]
-	a.cells, a.next, a.events, a.fresh, a.judged = a.cells[:0], a.next[:0], a.events[:0], a.fresh[:0], 0
+	a.cells, a.events, a.placed, a.judged = a.cells[:0], a.events[:0], 0, 0
 	a.begun, a.told, a.proven, a.surplus, a.joined = start, 0, 0, 0, [2]joiners{}
 	a.ends, a.before, a.underWay, a.skewed, a.negative, a.seen = append(a.ends[:0], start), 0, false, false, -1, -1
 	a.net = append(a.net[:0], 0, 0)
@@ -170,7 +167,6 @@ func (a *Areas) cell(i int) uint32 {
 	if a.places[i] == 0 {
 		young := a.beginning()
 		a.cells = append(a.cells, areaCell{number: uint32(i), group: a.groupOf(i), young: young, unsent: young && !a.sends[i], slow: young})
-		a.next = append(a.next, 0)
 		a.places[i] = uint32(len(a.cells))
 	}
 	return a.places[i] - 1
@@ -221,8 +217,8 @@ func (a *Areas) pass(i int, e areaEvent, sentTally uint64) {
 	a.net[len(a.ends)] += int(e.sent) - int(e.received)
 	a.surplus += int64(e.received) - int64(e.sent)
 	e.level, e.note = c.level, at
-	a.next[at]++
-	a.fresh = append(a.fresh, e)
+	c.fresh++
+	a.events = append(a.events, e)
 }
 
 // alike reports whether a packet looks like each of several, as copies of one do: of the two tallies one has a single packet.
@@ -326,9 +322,9 @@ func (a *Areas) Settle(to int) {
 
 // keep forgets what passed before cut oldest.
 func (a *Areas) keep(oldest int) {
-	cells, events := rest(a.cells, len(a.cells)), a.own[:0]
+	cells, events := a.cells[:0], a.events[:0]
 	for i := range a.cells {
-		c := &a.cells[i]
+		c := a.cells[i]
 		from := c.end
 		for from > c.first && int(a.events[from-1].cut) > a.before+oldest {
 			from--
@@ -338,16 +334,13 @@ func (a *Areas) keep(oldest int) {
 		late := c.losses && float64(a.ends[oldest]-c.moved) < longestKept*a.step // packets may still come
 		a.places[c.number], a.passes[c.number] = 0, false
 		if c.first < c.end || c.level != c.anchor || c.level != c.told || late { // others are as empty as they ever were
-			c.slow = c.young || c.unsent || a.alike(c) || a.wasBelow(c, events[c.first:])
-			cells = append(cells, *c)
+			c.slow = c.young || c.unsent || a.alike(&c) || a.wasBelow(&c, events[c.first:])
+			cells = append(cells, c)
 			a.places[c.number], a.passes[c.number] = uint32(len(cells)), c.passing()
 		}
 	}
-	events = rest(events, 0)
-	if a.lent != nil {
-		spares.Put(a.lent)
-	}
-	a.cells, a.next, a.events, a.own, a.lent, a.judged = cells, a.next[:len(cells)], events, events, nil, 0
+	a.cells, a.events = fit(cells, len(a.cells)), fit(events, len(a.events))
+	a.placed, a.judged = len(events), 0
 	a.ends, a.net = rest(a.ends, oldest), rest(a.net, oldest)
 	a.before += oldest
 	gone := a.calmTo[oldest]
@@ -357,13 +350,15 @@ func (a *Areas) keep(oldest int) {
 	}
 }
 
-// rest returns what follows n elements, in the same room, or in less if reports that waited had more.
-func rest[T any](s []T, n int) []T {
-	to := s[:0]
-	if cap(s) > len(s)+len(s)/2 {
-		to = make([]T, 0, len(s)+len(s)/8)
+// rest returns what follows n elements, in the same room.
+func rest[T any](s []T, n int) []T { return fit(append(s[:0], s[n:]...), len(s)) }
+
+// fit returns a slice in less room if reports that waited had more of it than the so many elements that it has lately.
+func fit[T any](s []T, lately int) []T {
+	if cap(s) > lately+lately/2 {
+		s = append(make([]T, 0, lately+lately/8), s...)
 	}
-	return append(to, s[n:]...)
+	return s
 }
 
 // wasBelow reports whether a cell was below its anchor's level at a cut that is kept.
@@ -372,38 +367,30 @@ func (a *Areas) wasBelow(c *areaCell, events []areaEvent) bool {
 		slices.ContainsFunc(events, func(e areaEvent) bool { return below((e.level - c.anchor) & a.mask) })
 }
 
-// spares has room for events until they are settled.
+// spares has room for events while they are placed.
 var spares = sync.Pool{New: func() any { return new([]areaEvent) }}
 
 // place puts what passed each cell behind what had passed it before.
 func (a *Areas) place() {
-	n := len(a.fresh)
-	if n == 0 {
+	if len(a.events) == a.placed {
 		return
 	}
-	room, all, end := spares.Get().(*[]areaEvent), len(a.events)+n, uint32(0)
-	to := resize(*room, all)
-	*room = to
-	for j := range a.cells {
+	room, first := spares.Get().(*[]areaEvent), uint32(len(a.events))
+	*room = append((*room)[:0], a.events[a.placed:]...)
+	for j := len(a.cells) - 1; j >= 0; j-- { // the last ones make room for those before
 		c := &a.cells[j]
-		old := copy(to[end:], a.events[c.first:c.end])
-		c.first, c.end = end, end+uint32(old)
-		end, a.next[j] = c.end+a.next[j], c.end
+		first -= c.end - c.first + c.fresh
+		c.end, c.fresh = first+uint32(copy(a.events[first:], a.events[c.first:c.end])), 0
+		c.first = first
 	}
-	for i := range a.fresh {
-		e := &a.fresh[i]
-		at := &a.next[e.note]
-		to[*at] = *e
-		to[*at].note = 0
-		*at++
+	clear(a.events[:first]) // as many were taken out
+	for _, e := range *room {
+		end := &a.cells[e.note].end
+		e.note, a.events[*end] = 0, e
+		*end++
 	}
-	for j := range a.cells {
-		a.cells[j].end, a.next[j] = a.next[j], 0
-	}
-	if a.lent != nil {
-		spares.Put(a.lent)
-	}
-	a.events, a.lent, a.fresh, a.judged = to, room, rest(a.fresh, n), 0
+	spares.Put(room)
+	a.placed, a.judged = len(a.events), 0
 }
 
 // advance moves a cell's oldest cut to number keep.

@@ -21,44 +21,22 @@ func (l *losses) weight(group, from, to int) float64 {
 }
 
 // awaits finds how long a cell that lost a packet waits until nothing is on its way in it, by exact spans and
-// their weights.
+// their weights as in all cuts on average. What was taken out hides nothing.
 func (l *losses) awaits(group int) {
-	of, last := &l.groups[group], float64(l.areas.latest())
-	times := last * float64(l.areas.size(group))
-	of.wait, of.waits = 0, 0
-	for i := 0; i < 3 && l.share > 0 && len(l.areas.taken) == 0; i++ { // the weight depends on it; what was taken out hides nothing
-		wait, waits, all := 0.0, 0.0, 0.0
+	of, last := &l.groups[group], l.areas.latest()
+	times, often := float64(last*l.areas.size(group)), of.hazards[last]/max(1, float64(last))
+	of.wait = 0
+	for i := 0; i < 3 && l.share > 0 && len(l.areas.taken) == 0; i++ { // the weight depends on it
+		wait, all := 0.0, 0.0
 		for cuts, spans := range of.lengths {
 			if n := float64(cuts); spans > 0 {
-				spans *= l.usualWeight(group, n)
+				spans *= min(math.Exp(often*n)/l.freeFor(group, 0, last, n), 1/leastFree)
 				all += spans * n
 				wait += spans * n * (n - 1) / 2
-				waits += spans * n * n * (n - 1) / 3
 			}
 		}
-		of.wait, of.waits = wait/max(1, times, all), waits/max(1, times, all)
+		of.wait = wait / max(1, times, all)
 	}
-}
-
-// usualWeight is the weight of a span of so many cuts, wherever it is, as in all cuts on average.
-func (l *losses) usualWeight(group int, cuts float64) float64 {
-	last := l.areas.latest()
-	often := l.groups[group].hazards[last] / max(1, float64(last))
-	return min(math.Exp(often*cuts)/l.freeFor(group, 0, last, cuts), 1/leastFree)
-}
-
-// slowShare returns how many packets are outstanding at a cut, of all that are sent in one, that come and have been so
-// for as long as those at the window's end, by exact spans; and in how many that is known.
-func (l *losses) slowShare(group int) (share, of float64) {
-	for k := 1; k <= l.areas.lastAged; k++ {
-		of += l.groups[group].cuts[k].all
-	}
-	for cuts, n := range l.groups[group].slow {
-		if n > 0 {
-			share += n * l.usualWeight(group, float64(cuts))
-		}
-	}
-	return share / max(1, of), of
 }
 
 // places is how many cuts after each one chances are kept for: most spans are short, or as long as others.
@@ -90,29 +68,25 @@ func (l *losses) free(group, from, to int) float64 {
 }
 
 // freeFor is free of cuts at a distance: the time without loss before them and the time after are long enough
-// together. At either end the cell may wait until nothing is on its way: mostly not, or else for one time, so
-// that mean and mean square are right.
+// together, also for the cell to wait at either end until nothing is on its way.
 func (l *losses) freeFor(group, from, to int, apart float64) (chance float64) {
 	rest := math.Ceil(min(l.areas.patience/max(l.areas.step, 1), longestKept) - apart)
 	if rest <= 0 {
 		return 1
 	}
-	of, after := &l.groups[group], append(l.after[:0], 1) // after: that it loses nothing in so many intervals after
-	long, share := of.waits/max(of.wait, 1e-9), min(1, sq(of.wait)/max(of.waits, 1e-9))
-	for ends, times := range [3]float64{sq(1 - share), 2 * share * (1 - share), sq(share)} {
-		n, before := int(math.Round(rest+float64(ends)*long)), 1.0 // before: that it loses nothing in i intervals before
-		for i := 0; i < n && before*times > leastFree; i++ {
-			for len(after) <= n {
-				after = append(after, after[len(after)-1]*of.stay(to+len(after)))
-			}
-			next := before * of.stay(from-i)
-			chance += times * (before - next) * after[n-i]
-			before = next
-		}
-		chance += times * before
+	of := &l.groups[group]
+	n, before := int(math.Round(rest+2*of.wait)), 1.0 // before: that it loses nothing in i intervals before
+	after := append(l.after[:0], 1)                   // that it loses nothing in so many intervals after
+	for len(after) <= n {
+		after = append(after, after[len(after)-1]*of.stay(to+len(after)))
+	}
+	for i := 0; i < n && before > leastFree; i++ {
+		next := before * of.stay(from-i)
+		chance += (before - next) * after[n-i]
+		before = next
 	}
 	l.after = after
-	return max(chance, leastFree)
+	return max(chance+before, leastFree)
 }
 
 // chances returns where those of two cuts are kept.

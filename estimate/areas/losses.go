@@ -1,24 +1,18 @@
 package areas
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // losses says how many packets were lost and when, as far as all cells together tell.
 type losses struct {
-	areas *Areas
-	from  int // the window: cuts from+1 to to
-	to    int
+	areas    *Areas
+	from, to int // the window: cuts from+1 to to
 
 	sent, lost []float64 // by cut: packets sent that are accounted for, and those of them that were lost
 	total      float64   // lost, of all that are accounted for lately
 	of         float64
 	share      float64 // of packets lost
 	doubt      float64 // its relative error
-	noise      float64 // mean square of what was sent in a cut and has not come, less what was lost
 	burst      float64 // how many packets are lost together, by how much losses vary from cut to cut
-	apart      float64 // the same beyond chance, less 1
 	even       float64 // shape of the gamma distribution of losses in a cut
 	bursts     float64 // in which packets were lost, as far as is known
 	longest    float64 // delay of a packet
@@ -30,27 +24,25 @@ type losses struct {
 	after      []float64  // for freeFor
 }
 
-// A usualCut is what all cells tell of a cut: packets that came in spans that lost none, and the time that these
-// took.
+// A usualCut is what all cells tell of a cut: packets that came in spans that lost none, and the time that these took.
 type usualCut struct{ packets, time float64 }
 
 // groupLosses is what the cells of a group tell of losses.
 type groupLosses struct {
-	covered     float64 // share of the packets of a patience ago that are accounted for
-	cuts        []cutLosses
-	hazards     []float64 // packets that a cell loses up to each cut, on average
-	stays       []float64 // chance that it loses nothing in a cut, by cut, and in the first place as in all on average
-	chances     []chances // by two cuts: the latest asked for of those that share a place
-	lengths     []float64 // how many exact spans have so many cuts
-	wait, waits float64   // cuts until a cell is empty, on average, and the mean of its square
-	slow        []float64 // packets of these that were outstanding for as long as those at the window's end, cut by cut
+	covered float64 // share of the packets of a patience ago that are accounted for
+	cuts    []cutLosses
+	hazards []float64 // packets that a cell loses up to each cut, on average
+	stays   []float64 // chance that it loses nothing in a cut, by cut, and in the first place as in all on average
+	chances []chances // by two cuts: the latest asked for of those that share a place
+	lengths []float64 // how many exact spans have so many cuts
+	wait    float64   // cuts until a cell is empty, on average
 }
 
 // cutLosses is what the cells of a group tell of losses in a cut.
 type cutLosses struct {
 	all, known, lost float64 // packets sent; of these, accounted for; of these, lost
 	unsettled        float64 // cells that were not at its end
-	others           float64 // of lost, those that were taken out, less those that came after all
+	others           float64 // lost beside, which were taken out, less those that came after all
 }
 
 // observe takes what all spans tell of losses.
@@ -62,10 +54,10 @@ func (l *losses) observe(a *Areas, from, to int) {
 	l.groups = resize(l.groups, len(a.groups)-1)
 	for g := range l.groups {
 		of := &l.groups[g]
-		of.cuts, of.lengths, of.slow = zeros(of.cuts, cuts), zeros(of.lengths, cuts), zeros(of.slow, cuts)
+		of.cuts, of.lengths = zeros(of.cuts, cuts), zeros(of.lengths, cuts)
 	}
 	a.calmly(0, a.latest(), l.calm)
-	a.walk(0, cuts, false, l.add)
+	a.walk(0, a.latest(), l.add)
 	for _, u := range l.usual[1:] {
 		l.usual[0].add(u.packets, u.time)
 	}
@@ -78,43 +70,9 @@ func (l *losses) observe(a *Areas, from, to int) {
 	if l.believed() {
 		l.longest = max(l.longest, l.latest)
 	}
-	l.share, l.apart = 0, 1
-	for round := 0; round < 2 && l.apart > 0; round++ { // if losses are even, the first tells as much
-		l.place()
-	}
-	l.disperse()
-}
-
-// place spreads the losses of spans over their cuts: evenly in the first round, and in the second more of them to cuts in
-// which other cells lost more. Further rounds would maximize the likelihood, but tell no more.
-func (l *losses) place() {
-	for _, of := range l.groups {
-		for k := range of.cuts {
-			of.cuts[k].lost = of.cuts[k].others
-		}
-	}
-	visit := func(x *span) {
-		if !x.known || x.lost == 0 || x.late > 0 {
-			return
-		}
-		cuts, before := l.groups[x.group].cuts, l.areas.rate(0)*x.before
-		all := before
-		for k, out := range x.out {
-			all += l.areas.rate(x.from+1+k) * float64(out)
-		}
-		each := float64(x.lost) / max(all, 1e-300)
-		cuts[0].lost += each * before
-		for k, out := range x.out {
-			cuts[x.from+1+k].lost += each * (l.areas.rate(x.from+1+k) * float64(out))
-		}
-	}
-	for i := range l.areas.cells { // most settle at one level only, or not at all
-		if c := &l.areas.cells[i]; c.moves {
-			l.areas.tell(c, 0, l.areas.latest(), true, visit)
-		}
-	}
 	l.pool()
 	l.known()
+	l.disperse()
 }
 
 // known adds up what is known of losses, and by how much they vary from cut to cut, now and lately.
@@ -133,12 +91,11 @@ func (l *losses) known() {
 		squares += sq(l.lost[k])
 	}
 	l.bursts = max(0, min(sum(l.lost), sq(sum(l.lost))/max(squares, 1e-9)))
-	l.burst, l.even, l.apart = 1, 1, 0
+	l.burst, l.even = 1, 1
 	if n > 4 && l.share > 0 {
 		expected, chance := l.share*l.of, math.Sqrt(2/n)
 		l.burst = max(1, varied/expected)
-		l.apart = max(0, l.burst-1-chance)
-		l.even = expected / n / (chance + l.apart)
+		l.even = expected / n / max(chance, l.burst-1)
 	}
 	l.crowded = l.share == 0 && l.crowds()
 }
@@ -164,19 +121,12 @@ func (l *losses) believed() bool { return l.late > 2 }
 // how often cells lose packets.
 func (l *losses) disperse() {
 	l.doubt = math.Sqrt(l.burst / max(1, l.total))
-	var noise moment
-	for k, sent := range l.sent {
-		if sent > 0 {
-			noise.add(1, float64(l.areas.net[k])-l.lost[k]*l.all(k)/sent)
-		}
-	}
-	l.noise = noise.squares / max(1, noise.n)
 	for g := range l.groups {
 		of := &l.groups[g]
 		of.hazards, of.chances = resize(of.hazards, len(of.cuts)), zeros(of.chances, places*len(of.cuts))
 		of.hazards[0], of.stays = 0, resize(of.stays, len(of.cuts))
 		for k := 1; k < len(of.cuts); k++ {
-			of.hazards[k] = of.hazards[k-1] + max(0, l.soon(k)*of.cuts[k].all-of.cuts[k].others)/float64(l.areas.size(g))
+			of.hazards[k] = of.hazards[k-1] + max(0, l.rate(k)*of.cuts[k].all-of.cuts[k].others)/float64(l.areas.size(g))
 			of.stays[k] = math.Exp(of.hazards[k-1] - of.hazards[k])
 		}
 		of.stays[0] = math.Exp(l.hazardUp(g, -1))
@@ -241,9 +191,12 @@ func (l *losses) took(delay float64) {
 	}
 }
 
-// add takes a span.
+// add takes a span. What it lost is spread evenly over what was sent in it.
 func (l *losses) add(x *span) {
-	of := &l.groups[x.group]
+	of, gone := &l.groups[x.group], 0.0
+	if x.known && x.late == 0 {
+		gone = float64(x.lost) / max(1, x.before+float64(x.sent))
+	}
 	if n := x.shown(); x.to > l.from && (!x.open || n > 0) {
 		j, came := &l.areas.joined[1], x.before+float64(x.received)
 		if j.add(joiners{came, n, 0, 0}, 1); !x.open {
@@ -257,7 +210,6 @@ func (l *losses) add(x *span) {
 	if x.exact && x.late == 0 {
 		if x.to > x.from+1 || x.before > 0 {
 			of.lengths[x.to-x.from]++
-			of.slow[x.to-x.from] += l.slow(x)
 		}
 		mean := sum(x.area) / max(1, float64(x.received))
 		if x.before == 0 && x.sent == x.received && x.sent > 0 && x.sent <= 2 {
@@ -272,12 +224,14 @@ func (l *losses) add(x *span) {
 	}
 	of.cuts[x.to].others -= float64(x.late)
 	of.cuts[x.to].unsettled-- // if it is open, nothing was sent since
+	of.cuts[0].lost += gone * x.before
 	if of.cuts[0].send(x.before, x.known); x.from == 0 && (x.before > 0 || x.young) {
 		of.cuts[0].unsettled++
 	}
 	for k, out := range x.out {
 		c := &of.cuts[x.from+1+k]
 		c.unsettled++
+		c.lost += gone * float64(out)
 		c.send(float64(out), x.known)
 	}
 }
@@ -287,16 +241,6 @@ func (c *cutLosses) send(n float64, known bool) {
 	if c.all += n; known {
 		c.known += n
 	}
-}
-
-// slow returns how many packets of an exact span were outstanding at each cut for as long as those at the window's
-// end have been at the latest cut, cut by cut where that is known of all spans.
-func (l *losses) slow(x *span) (n float64) {
-	long := l.areas.latest() - l.to
-	for k := 0; k+long < len(x.on) && x.from+1+k <= l.areas.lastAged; k++ {
-		n += float64(max(0, slices.Min(x.on[k:k+long+1])))
-	}
-	return n
 }
 
 // digestsTell is from how many bits on two levels are not equal by chance, of all that are compared. Where they
@@ -326,26 +270,23 @@ func (a *Areas) standing(x *span, least float64) float64 {
 // pool adds up the losses of the groups that account for most packets. In a group whose cells seldom settle,
 // those that do are a choice.
 func (l *losses) pool() {
-	const enough = 100
-	best, most := -1.0, 0 // the group that accounts for the greatest share of its packets
+	const enough, mostOfAll = 100, 0.8 // packets, for which a group accounts if its cells settle often
+	best, most := -1.0, 0              // the group that accounts for the greatest share of its packets
 	for g := range l.groups {
-		of := &l.groups[g]
 		all, known := 0.0, 0.0
-		for k := 0; k < len(of.cuts) && l.areas.old(k); k++ {
-			all += of.cuts[k].all
-			known += of.cuts[k].known
+		for k := 0; k < len(l.sent) && l.areas.old(k); k++ {
+			all += l.groups[g].cuts[k].all
+			known += l.groups[g].cuts[k].known
 		}
-		if of.covered = known / max(all, 1); of.covered > best && known > enough {
-			best, most = of.covered, g
+		if l.groups[g].covered = known / max(all, 1); l.groups[g].covered > best && known > enough {
+			best, most = l.groups[g].covered, g
 		}
 	}
-	clear(l.sent)
-	clear(l.lost)
-	const mostOfAll = 0.8 // packets, for which a group accounts if its cells settle often
 	for g := range l.groups {
 		for k := 0; k < len(l.sent) && l.areas.old(k) && (l.groups[g].covered >= mostOfAll || g == most); k++ {
-			l.sent[k] += l.groups[g].cuts[k].known
-			l.lost[k] += l.groups[g].cuts[k].lost
+			c := &l.groups[g].cuts[k]
+			l.sent[k] += c.known
+			l.lost[k] += c.lost + c.others
 		}
 	}
 }
@@ -372,17 +313,6 @@ func (l *losses) all(k int) (n float64) {
 		n += l.groups[g].cuts[k].all
 	}
 	return n
-}
-
-// soon is rate where it is not known yet what was lost in a cut, too: what was sent and has not come tells it,
-// by how much better that told it in other cuts than their average does.
-func (l *losses) soon(k int) float64 {
-	all := l.all(k)
-	if l.sent[k] > 0 || all == 0 || l.share == 0 || len(l.areas.taken) > 0 {
-		return l.rate(k)
-	}
-	varies := sq(l.share*all) / l.even
-	return l.share + (max(0, float64(l.areas.net[k]))/all-l.share)*varies/(varies+l.noise)
 }
 
 // leastFree is the least chance that is told from none: a span stands for no more than one over it.

@@ -122,11 +122,13 @@ func positive(mean, deviation float64) float64 {
 
 // choose takes the ages that one of three ways tells: that of the smallest variance, unless bounds exclude it.
 func (a *Areas) choose(t *Transit, steady, alone, levels *[2]OnWay, outside [2]bool, unlike bool) {
-	best, variance := steady, owedVariance(steady)
-	if v := owedVariance(alone); v < variance {
-		best, variance = alone, v
+	best := steady
+	for _, way := range [2]*[2]OnWay{alone, levels} {
+		if owedVariance(way) < owedVariance(best) {
+			best = way
+		}
 	}
-	if unlike || owedVariance(levels) < variance || outside[0] && best == steady || outside[1] && best == alone {
+	if unlike || outside[0] && best == steady || outside[1] && best == alone {
 		best = levels
 	}
 	for i, end := range [2]*OnWay{&t.First, &t.Last} {

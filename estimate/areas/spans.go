@@ -48,7 +48,7 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 			visit(Span{Cell: int(e.cell), Sent: e.packets, Received: e.packets, Area: e.area, Usual: as})
 		}
 	})
-	a.walk(from, to, false, func(x *span) {
+	a.walk(from, to, func(x *span) {
 		begin, end := max(x.from, from), min(x.to, to)
 		s := Span{Cell: x.cell, Open: x.open || x.to > to && !x.exact, Late: x.from < from || x.before > 0, Joined: x.joined}
 		for k := begin - x.from; k < end-x.from; k++ {

@@ -4,13 +4,8 @@ import "math"
 
 // A cutSpan is about the parts of spans in a cut.
 type cutSpan struct {
-	weight float64 // of a span of this cut
 	sent   float64 // packets, in spans that lost nothing before they were sent
-	fresh  float64 // packets that are outstanding at the end, in spans that have not settled yet,
-	still  float64 // and the most of these that still are at the latest cut,
-	rose   float64 // of those, how many more than at the cut before,
-	unsent float64 // and for how long these had not been sent in the cut, added up
-	lost   float64 // as expected
+	fresh  float64 // packets that are outstanding at the end, in spans that have not settled yet
 	joined moment  // packets that came without being sent, by cell
 }
 
@@ -68,18 +63,18 @@ func (r *groupWindow) settle(l *losses, group int) {
 	part := min(1, (sent+1)/(all+1))
 	lost, aged, variance, ages, oldest := 0.0, 0.0, 0.0, 0.0, 0.0
 	for k := 1; k <= l.to; k++ {
-		if l.areas.old(k) {
-			continue
+		if here, age := of.cuts[k].all*part, l.age(k); !l.areas.old(k) {
+			gone := l.rate(k) * here
+			lost, oldest = lost+gone, max(oldest, age)
+			ages += here * age
+			aged += gone * age
+			variance += gone * l.burst * age * age
 		}
-		here := of.cuts[k].all * part
-		gone := l.rate(k) * here
-		age := l.age(k)
-		lost, oldest = lost+gone, max(oldest, age)
-		ages += here * age
-		aged += gone * age
-		variance += gone * l.burst * age * age
 		if k > l.from {
-			r.cuts[k-1-l.from].lost = lost
+			on := max(0, r.cuts[k-1-l.from].fresh-lost)
+			if r.way[k-l.from] += on; k == l.from+1 && !l.areas.old(l.from) { // as few came since
+				r.way[0] += on
+			}
 		}
 	}
 	variance += sq(aged * l.doubt)
@@ -94,17 +89,9 @@ func (r *groupWindow) settle(l *losses, group int) {
 		variance *= variance / (variance + sq(aged-most))
 		aged = most
 	}
+	r.still = min(r.still, ages/(l.of+1)+oldest) // one in as many as are known may be lost, and one more
 	if l.share > 0 {
-		aged, variance = r.outlast(l, group, part, aged, variance)
 		r.still = 0
-	} else {
-		r.still = min(r.still, ages/(l.of+1)+oldest) // one in as many as are known may be lost, and one more
-	}
-	for k := range r.cuts {
-		r.way[k+1] += max(0, r.cuts[k].fresh-r.cuts[k].lost)
-	}
-	if first := &r.cuts[0]; !l.areas.old(l.from) {
-		r.way[0] += max(0, first.fresh-first.lost)
 	}
 	if r.fresh.a == 0 {
 		return
@@ -113,34 +100,6 @@ func (r *groupWindow) settle(l *losses, group int) {
 	r.exact += r.fresh.n
 	r.area += r.fresh.a - aged
 	r.variance += variance
-}
-
-// outlast returns for how long lost packets aged by what is outstanding ever since, if that tells more: all of it is
-// lost but as many packets as take so long elsewhere. There may be none of them or twice as many, and one more.
-func (r *groupWindow) outlast(l *losses, group int, part, aged, variance float64) (_, _ float64) {
-	share, known := l.slowShare(group)
-	if known == 0 {
-		return aged, variance
-	}
-	window, slow, still, sent, doubt := l.areas.between(l.from, l.to), 0.0, 0.0, 0.0, 0.0
-	for k := range r.cuts {
-		c, length := &r.cuts[k], l.areas.length(l.from+1+k)
-		here := l.groups[group].cuts[l.from+1+k].all * part
-		sent += here
-		slow += share * here * length
-		still += max(0, c.still-share*here)*length - c.unsent
-		doubt += c.rose * min(c.rose, l.burst) * sq(length) / 12
-	}
-	still = max(0, still)
-	doubt += sq(slow) + (slow+window)*window*(1+sent/known)
-	if doubt >= variance {
-		return aged, variance
-	}
-	for k := range r.cuts {
-		c := &r.cuts[k]
-		c.lost = max(0, c.still-share*l.groups[group].cuts[l.from+1+k].all*part)
-	}
-	return still, doubt + sq(max(0, math.Abs(still-aged)-2*math.Sqrt(variance+doubt)))
 }
 
 // A share is what cells hold: packets n and areas a.

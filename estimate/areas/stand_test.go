@@ -68,28 +68,3 @@ func TestAloneStandForAllUnderWay(t *testing.T) {
 		t.Errorf("%.3f are fast; by %v alone %.3f ± %.3f, without weights %.3f, %v", want, n, weighed, error, alike, err)
 	}
 }
-
-// A report is due before bursts of losses are a patience old. What is outstanding by then is lost, but for as many
-// packets as take so long, and one. So errors are those of these, and of when in an interval the burst was.
-func TestOutstandingForLongAreLost(t *testing.T) {
-	const cells, window, cuts, settling, slowest, slow, each = 256, 10, 900, 60, 80.0, 1e-4, 4
-	random, lost := rand.New(rand.NewPCG(7, 1)), make([]float64, cuts)
-	packets := areaTraffic(random, cells, cuts, each, 0.05, 0, 0)
-	for i := range packets {
-		if p := &packets[i]; random.Float64() < slow {
-			p.Received = p.Sent + int64(slowest*areaLength*random.Float64())
-		} else if k := p.Sent / areaLength; k%100 == 0 && random.IntN(2) == 0 {
-			p.Lost, lost[k] = true, lost[k]+1
-		}
-	}
-	slower := each * cells * slow * (slowest - settling) * (slowest - settling) / 2 / slowest // outstanding at a cut
-	most := math.Sqrt(slower*slower+(slower+1)*(1+2)) * window * areaLength
-	whenDue(New([]int{cells}, 64, 32), pairsOf(cells, packets, cuts), window, settling, func(from int, got Transit, err error) {
-		of := truth.Of(packets, int64(from)*areaLength, int64(from+window)*areaLength)
-		error, most := got.Error*got.Received, 2*math.Hypot(most, lost[from]*areaLength/math.Sqrt(12))
-		off, burst := math.Abs(got.Mean*got.Received-of.Way), from >= 500 && from%100 == 0 && from < cuts-settling
-		if burst && (off > 3*error || !(error < most) || err != nil) {
-			t.Errorf("from cut %d on: off by %.3g, ± %.3g, want at most %.3g; %v", from, off, error, most, err)
-		}
-	})
-}

@@ -41,7 +41,7 @@ func (a *Areas) Trails(from, to int, visit func(Trail)) {
 	if a.losses.total == 0 {
 		return
 	}
-	a.walk(from-a.before, to-a.before, true, func(x *span) {
+	a.walk(from-a.before, to-a.before, func(x *span) {
 		if x.exact || x.joined > 0 || x.unknown || x.before > 0 || x.alike {
 			return
 		}

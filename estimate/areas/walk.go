@@ -76,12 +76,36 @@ func (x *span) alone() bool {
 	return x.exact && x.late == 0 && x.sent == 1 && x.received == 1 && x.before == 0
 }
 
-// walk calls visit for the spans of all cells, but those that end by cut number after or begin at cut number until or later, cell by
-// cell and in order of time, and all exact ones if only others count. The span is valid during the call. Calm events are no part of it.
-func (a *Areas) walk(after, until int, others bool, visit func(*span)) {
+// walk calls visit for the spans of all cells that reach between two cuts, cell by cell and in order of time. The span
+// is valid during the call. Calm events are no part of it.
+func (a *Areas) walk(after, before int, visit func(*span)) {
 	a.judge()
 	for i := range a.cells {
-		a.tell(&a.cells[i], after, until, others, visit)
+		c, x, at := &a.cells[i], &a.span, 0
+		a.passed = a.events[c.first:c.end]
+		x.cell, x.group, x.alike = int(c.number), int(c.group), a.alike(c)
+		x.from, x.level, x.before, x.losing = 0, c.anchor, float64(c.since), c.losses
+		from, level, judged := 0, c.oldest, c.judged
+		for j := 0; j <= len(a.passed) && x.from < before; j++ { // states
+			to := a.latest()
+			if j < len(a.passed) {
+				to = int(a.passed[j].cut) - a.before - 1
+			}
+			if judged&settled != 0 {
+				if x.to, x.known = from, a.before+from <= int(c.aged); x.to > after && x.from < before {
+					a.fill(c, at, true, level)
+					visit(x)
+				}
+				x.from, x.level, x.before, at = to, level, 0, j
+			}
+			if j < len(a.passed) {
+				from, level, judged = to+1, a.passed[j].level, judgement(a.passed[j].note)
+			}
+		}
+		if x.to, x.known = a.latest(), false; x.from < min(x.to, before) {
+			a.fill(c, at, false, x.level)
+			visit(x)
+		}
 	}
 }
 
@@ -142,9 +166,9 @@ func (a *Areas) settle(c *areaCell) {
 			}
 		}
 	}
-	c.judged, c.moves = s[0].judged, false
+	c.judged = s[0].judged
 	for j := range s {
-		if c.moves = c.moves || s[j].is(settled) && s[j].level != c.anchor; j > 0 {
+		if j > 0 {
 			a.passed[j-1].note = uint32(s[j].judged)
 		}
 		if s[j].is(known) {
@@ -181,35 +205,6 @@ func (a *Areas) agedBefore(from, to int, end int64) int {
 
 // alike reports whether copies of one packet may be on their way in a cell, which levels do not tell apart.
 func (a *Areas) alike(c *areaCell) bool { return c.alike > 0 && int(c.alike) > a.before-100 }
-
-// tell is walk for one cell.
-func (a *Areas) tell(c *areaCell, after, until int, others bool, visit func(*span)) {
-	a.passed = a.events[c.first:c.end]
-	x, at := &a.span, 0
-	x.cell, x.group, x.alike = int(c.number), int(c.group), a.alike(c)
-	x.from, x.level, x.before, x.losing = 0, c.anchor, float64(c.since), c.losses
-	from, level, judged := 0, c.oldest, c.judged
-	for j := 0; j <= len(a.passed) && x.from < until; j++ { // states
-		to := a.latest()
-		if j < len(a.passed) {
-			to = int(a.passed[j].cut) - a.before - 1
-		}
-		if judged&settled != 0 {
-			if x.to, x.known = from, a.before+from <= int(c.aged); x.to > after && !(others && level == x.level) {
-				a.fill(c, at, true, level)
-				visit(x)
-			}
-			x.from, x.level, x.before, at = to, level, 0, j
-		}
-		if j < len(a.passed) {
-			from, level, judged = to+1, a.passed[j].level, judgement(a.passed[j].note)
-		}
-	}
-	if x.to, x.known = a.latest(), false; x.from < min(x.to, until) {
-		a.fill(c, at, false, x.level)
-		visit(x)
-	}
-}
 
 // fill tells what passed in each cut of the span. It begins with event number at, and ends at a level.
 func (a *Areas) fill(c *areaCell, at int, closed bool, now uint64) {

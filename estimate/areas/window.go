@@ -73,12 +73,9 @@ func (a *Areas) pool(from, to int) *window {
 	for g := range w.groups {
 		r := &w.groups[g]
 		*r = groupWindow{cuts: zeros(r.cuts, to-from), way: zeros(r.way, to-from+1), aside: zeros(r.aside, to-from+1)}
-		for k := range r.cuts {
-			r.cuts[k].weight = l.weight(g, from+k, from+k+1)
-		}
 	}
 	a.calmly(from, to, w.calm)
-	a.walk(from, to, false, w.take)
+	a.walk(from, to, w.take)
 	cellSums.Put(room)
 	w.scatters()
 	for g := range w.groups {
@@ -113,11 +110,10 @@ func (w *window) calm(group, cut int, all []calmEvent) {
 			took += math.Abs(area)
 		}
 	}
-	passed := &r.cuts[cut-1-w.from]
-	passed.sent += n
+	r.cuts[cut-1-w.from].sent += n
 	w.took, r.negative, w.areas.alone = w.took+took, r.negative+negative, alone
 	w.calmly.add(n, time)
-	r.add(passed.weight, float64(len(all)), &share{n, time, nn, na, aa})
+	r.add(w.areas.losses.weight(group, cut-1, cut), float64(len(all)), &share{n, time, nn, na, aa})
 	r.each.weigh(1, &share{n, time, nn + 2*with, na + mixed, aa + 2*times}) // what these add to whole cells
 }
 
@@ -223,14 +219,9 @@ func (r *groupWindow) ends(w *window, x *span, weight, n, area float64) {
 // parts adds the parts of a span by cut, and returns what it received within the window, its area, and how much of that
 // is of packets that were outstanding until the end.
 func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64) (n, area, until float64) {
-	still := 0.0
-	if x.from < w.from {
-		still = max(0, float64(x.most[w.from-x.from-1]))
-	}
 	for k := max(x.from, w.from); k < min(x.to, w.to); k++ {
 		at, cut := k-x.from, &r.cuts[k-w.from]
-		on, most := float64(x.on[at]), max(0, float64(x.most[at]))
-		hides := most * w.areas.length(k+1)
+		on, hides := float64(x.on[at]), max(0, float64(x.most[at]))*w.areas.length(k+1)
 		n, area, until = n+float64(x.in[at]), area+x.area[at], until+hides
 		if x.open && !fresh && !w.lossy && x.sure < w.to {
 			if w.areas.between(k+1, w.areas.latest()) >= w.areas.greatest {
@@ -244,11 +235,6 @@ func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64
 		case fresh:
 			cut.sent += float64(x.out[at])
 			cut.fresh += on
-			rose := most - still // since a cut before, and before they were sent they did not age
-			cut.still += most
-			cut.rose += rose
-			cut.unsent += rose * x.after[at] / max(1, float64(x.out[at]))
-			still = most
 			r.still += hides
 		case sure:
 			r.early += max(0, -on)
@@ -278,27 +264,20 @@ func (w *window) crossing(x *span, known, fresh bool, weight float64) {
 		w.took += math.Abs(float64(x.sum))
 	}
 	for i, cut := range [2]int{w.from, w.to} {
-		if cut <= x.from || cut > x.to || x.on[cut-x.from-1] == 0 {
-			continue
-		}
-		if !known {
-			if fresh {
-				a.onWay[i].came += max(0, float64(x.on[cut-x.from-1]-x.most[cut-x.from-1]))
+		of := &a.onWay[i]
+		switch {
+		case cut <= x.from || cut > x.to || x.on[cut-x.from-1] == 0: // none is
+		case !known && fresh:
+			of.came += max(0, float64(x.on[cut-x.from-1]-x.most[cut-x.from-1]))
+		case !known || x.joined > 0 && (x.young || x.unknown) && cut <= x.from+x.all:
+		case x.alike:
+			of.alike = plus(of.alike, a.bounds(x, cut), 1)
+		default:
+			ages := a.bounds(x, cut)
+			if of.bound(ages, weight); alone {
+				a.crossing[i] = append(a.crossing[i], Alone{int64(ages.Least), 0, uint32(x.from), uint32(x.to)})
 			}
-			continue
 		}
-		of, ages := &a.onWay[i], a.bounds(x, cut)
-		if x.joined > 0 && (x.young || x.unknown) && cut <= x.from+x.all {
-			continue
-		}
-		if x.alike {
-			of.alike = plus(of.alike, ages, 1)
-			continue
-		}
-		if alone {
-			a.crossing[i] = append(a.crossing[i], Alone{int64(ages.Least), 0, uint32(x.from), uint32(x.to)})
-		}
-		of.bound(ages, weight)
 	}
 }
 
@@ -426,22 +405,20 @@ func (w *window) least(of func(*groupWindow) float64) (sum float64) {
 
 // scatters finds the variance of the time of one packet, from whole cells.
 func (w *window) scatters() {
-	squares, of, cells, area, received, way := 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+	var all share
+	squares, cells, received, way := 0.0, 0.0, 0.0, 0.0
 	for g := range w.groups {
 		r := &w.groups[g]
-		received += r.received
-		way += r.area
+		all.weigh(1, &r.each)
 		squares += r.each.about(r.each.a / max(r.each.n, 1))
-		of += r.each.n
-		area += r.each.a
-		cells += r.cells
+		cells, received, way = cells+r.cells, received+r.received, way+r.area
 	}
-	w.scatter = squares / max(of, 1)
+	w.scatter = squares / max(all.n, 1)
 	switch {
 	case cells == 0: // as if times were exponential
 		w.scatter = sq(way / max(received, 1))
 	case cells < manyCells: // which may be alike by chance
-		w.scatter += sq(area/max(of, 1)) / cells
+		w.scatter += sq(all.a/max(all.n, 1)) / cells
 	}
 }
 
@@ -458,15 +435,9 @@ func (w *window) uneven(r *groupWindow) float64 {
 
 // merge adds up what two groups know.
 func (r *groupWindow) merge(o *groupWindow) {
-	r.area += o.area
-	r.variance += o.variance
-	r.received += o.received
-	r.exact += o.exact
-	r.cells += o.cells
-	r.negative += o.negative
-	r.early += o.early
-	r.there += o.there
-	r.pending += o.pending
+	r.area, r.variance, r.received = r.area+o.area, r.variance+o.variance, r.received+o.received
+	r.exact, r.cells, r.negative = r.exact+o.exact, r.cells+o.cells, r.negative+o.negative
+	r.early, r.there, r.pending = r.early+o.early, r.there+o.there, r.pending+o.pending
 	r.change[0].weigh(1, &o.change[0])
 	r.change[2].weigh(1, &o.change[2])
 	for k, n := range o.way {
