@@ -139,7 +139,8 @@ func (c *common) settles() bool {
 // show beside those of this flow that they do not, the more it is that of all, where flows that wait alike look slow.
 func (c *common) beside(own *tally) float64 {
 	asked := max(c.varied-own.shown*own.variance(), 0)
-	return (asked + own.sampled*c.scatter.variance()) / max(c.shown-own.shown+own.sampled, math.SmallestNonzeroFloat64)
+	hidden := max(own.sampled, 1)
+	return (asked + hidden*c.scatter.variance()) / (max(c.shown-own.shown, 0) + hidden)
 }
 
 // A spread is how much packets in settled cells vary, whenever they came. If x is the delays in a cell above the mean, Σx²
@@ -147,6 +148,7 @@ func (c *common) beside(own *tally) float64 {
 type spread struct {
 	squares, both, counts       float64 // Σ (delays above the reference)², Σ these × packets, Σ packets²
 	above, shown, cells, epochs float64 // Σ delays above the reference, packets, settled cells, and epochs
+	seconds, fourths            float64 // Σ powers of the delays of each cell and set above the reference
 }
 
 func (s *spread) square(above, n, weight float64) {
@@ -176,11 +178,16 @@ func (s *spread) add(t *cellTable, i int, of *sight, epochs uint32, reference fl
 	}
 	for _, x := range sets {
 		s.square(x.above, x.n, 1)
+		s.seconds += x.above * x.above
+		s.fourths += math.Pow(x.above, 4)
 	}
 }
 
 // degrees returns the degrees of freedom.
 func (s *spread) degrees() float64 { return min(s.cells-s.epochs, s.shown) }
+
+// slow returns the square of what a packet takes that is slow, if most of the variance is of these.
+func (s *spread) slow() float64 { return s.fourths / max(s.seconds, math.SmallestNonzeroFloat64) }
 
 // variance returns the variance of a packet's delay.
 func (s *spread) variance() float64 {

@@ -261,6 +261,7 @@ func TestCrowds(t *testing.T) {
 		"rare, 1 % lost":        {crowd(0.005, 0.01, 100), 0.01, 1, 64, 16, 0, false},
 		"one in 500, 1 % lost":  {crowd(0.005, 0.002, 600), 0.01, 1, 64, 0, 0, false},
 		"one in 500, 20 % lost": {crowd(0.005, 0.002, 200), 0.2, 1, 64, 0, 0, false},
+		"rare, 30 % lost":       {crowd(0.0002, 0.005, 3000), 0.3, 1, 64, 3, 0, false},
 		"slow, 5 % lost":        {crowd(0.005, 0.02, 200), 0.05, 1, 64, 0, 0, false},
 		"slower than a period":  {crowd(0.03, 0.01, 100), 0, 1, 64, 8, 0, false},
 		"hidden by losses":      {slow(50, 100_000, 10, 500, 1), 0.2, 1, 64, 0, 0, true},

@@ -62,7 +62,7 @@ type differences struct {
 // A difference holds the rest of what a counter says about all epochs.
 type difference struct {
 	filled, dark   float32 // packets in epochs in which it is not settled, and in which no counter is
-	filling        float32 // the assumed delays of those filled
+	filling, hides float32 // the assumed delays of those filled, and Σ variances of these
 	lost, likely   float32 // packets that it lost, and would have lost like others
 	settled, large float32 // packets in epochs in which it is settled, and in which the sum may have wrapped
 	late           crossed
@@ -163,6 +163,7 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 			p.Sum[i] += above
 			p.Variance[i] += own * packets
 			missing[i] += packets
+			k.hides += float32(own) * d.gaps[i][g].packets
 		}
 		p.Unusable[i] = c.forSamples() || float64(k.filled) > 0.8*n || float64(k.dark) > 0.05*n
 	}
@@ -216,7 +217,7 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 		return joint.Result{}, fmt.Errorf("colate: %w: no record says how many packets its flow has", estimate.ErrNoSamples)
 	}
 	p := d.problem(flows)
-	p.Sampled = d.samples.means(flows)
+	p.Sampled = d.samples.means(flows, &d.common)
 	counters := d.left(p)
 	d.table, d.gaps, d.counters = nil, nil, nil
 	r, err := p.Solve(ctx, opts)
@@ -272,10 +273,11 @@ var studentQuantile = estimate.StudentQuantile(0.975, 5)
 
 // A left is what is not known of a counter once flows are, or of all of a flow's: in 64 bytes, a line of memory.
 type left struct {
-	beyond, gone            float32  // packets lost, beyond what others lose, and at all
-	more, deviation         float32  // packets that no record explains more than in most counters, and their deviation
-	packets, clean, missing float32  // as in a crossed
-	far, hidden, shown      crossing // the same
+	beyond, gone       float32  // packets lost, beyond what others lose, and at all
+	more, deviation    float32  // packets that no record explains more than in most counters, and their deviation
+	hides              float32  // Σ variances of packets in epochs in which it is not settled
+	clean, missing     float32  // as in a crossed
+	far, hidden, shown crossing // the same
 }
 
 // left returns what is left of each counter. Packets of flows without a record are in all counters alike.
@@ -295,7 +297,7 @@ func (d *differences) left(p *joint.Problem) []left {
 		k := &d.counters[at]
 		all[at] = left{k.lost - 3*k.likely - 0.02*k.filled, max(k.lost, 0),
 			float32(packets[at] - usual), float32(math.Sqrt(max(n-packets[at], spread*spread, 1))),
-			float32(n), float32(k.late.clean), float32(k.late.missing), k.late.far, k.late.hidden, k.late.shown}
+			k.hides, float32(k.late.clean), float32(k.late.missing), k.late.far, k.late.hidden, k.late.shown}
 	}
 	return all
 }
@@ -304,6 +306,7 @@ func (d *differences) left(p *joint.Problem) []left {
 // one of which too little is. It returns by how much packets from before the tables may raise its mean.
 //   - A flow that lost far more than others is not like them: its gaps cannot be filled.
 //   - Packets that were sent before the tables in which they came, long ago.
+//   - Its packets where counters are not settled are not as many others': a few may be slow.
 //   - Packets more or fewer than the records of all flows say, beyond chance. What was
 //     sent is right as well as what came.
 func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters []left, mean, slow float64) (beyond float64) {
@@ -313,6 +316,7 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters [
 	var own crossed
 	for _, at := range cellsOf(p, f) {
 		c := &counters[at]
+		k.hides += c.hides
 		k.beyond += c.beyond
 		k.gone += c.gone
 		own.far.merge(&c.far)
@@ -320,7 +324,7 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters [
 		own.shown.merge(&c.shown)
 		own.missing += float64(c.missing)
 		own.clean += float64(c.clean)
-		own.packets += float64(c.packets)
+		own.packets += p.Count[at]
 		variance += c.deviation * c.deviation
 		most := float32(n)/m + 4*c.deviation // another flow's record is wrong
 		k.more += min(max(c.more, -most), most)
@@ -343,6 +347,6 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters [
 	}
 	n = max(n, 1)
 	slow = max(slow, own.missed(&all.late)) / studentQuantile
-	r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + slow*slow + rounding(d.config.unit())/n)
+	r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + slow*slow + (rounding(d.config.unit())+float64(k.hides)/max(own.packets, 1))/n)
 	return beyond
 }

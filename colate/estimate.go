@@ -77,10 +77,7 @@ func (a *accumulator) answer(i int, clocks bool) (r Result) {
 		r = Result{Err: why}
 	}
 	own := &a.tallies[i]
-	if a.config.forSamples() { // what they count is of many flows, and not this one's
-		own = &tally{}
-	}
-	if f, ok := a.samples.of(a.flows[i], clocks, &a.common, own, a.tallies[i].late.farther(&a.common.late)); ok {
+	if f, ok := a.samples.of(a.flows[i], clocks, &a.common, own, own.late.farther(&a.common.late)); ok {
 		r.combine(f)
 	}
 	if r.Mean < 0 && a.common.reference > 0 && 2*r.Mean > r.MeanInterval(sure).Low {

@@ -81,23 +81,25 @@ func (s *sampling) matched(r joint.FlowRecord) (both, strange []passed, all floa
 	return f.kept[from:to], f.kept[:from], all, n > 0 && (to == len(f.kept) || late <= most*n)
 }
 
-// means returns the samples' means of flows of whose packets only the second point has seen none.
-func (s *sampling) means(flows []joint.FlowRecord) []joint.Sample {
+// means returns the samples' means of flows of whose packets only the second point has seen none. Packets vary more
+// than their mean, as joint decoding has it, where samples of other flows do, or all packets more than all samples.
+func (s *sampling) means(flows []joint.FlowRecord, all *common) []joint.Sample {
 	if s.config.OneIn == 0 {
 		return nil
 	}
-	all := make([]joint.Sample, len(flows))
+	means, likely := make([]joint.Sample, len(flows)), s.pool()
+	more := max(likely.part-1, 0)*likely.mean*likely.mean + max(all.scatter.variance()-likely.all.Variance(), 0)
 	for i, r := range flows {
 		if both, strange, _, ok := s.matched(r); ok && len(strange) == 0 {
-			x := &all[i]
+			x := &means[i]
 			x.Packets = float64(len(both))
-			x.Error = rounding(s.config.unit()) / x.Packets
+			x.Error = (rounding(s.config.unit()) + more*max(1-x.Packets/r.Packets, 0)) / x.Packets
 			for _, p := range both {
 				x.Mean += p.delay / x.Packets
 			}
 		}
 	}
-	return all
+	return means
 }
 
 // of returns what samples say of a flow, of which packets that take longer than any sample waits may raise the
@@ -108,8 +110,13 @@ func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, own *tally, 
 	if !ok || n < fewest {
 		return o, false
 	}
+	if s.config.forSamples() || math.Sqrt(all.scatter.slow()) > largestSum(&s.config) {
+		own = nil // what counters count is of many flows, or sums of times have wrapped
+	}
 	o = sampled{matched: both, packets: n, unit: s.config.unit(), all: packets}
-	o.learn(cmp.Or(r.Packets, o.all), clocks, s.pool(), own, all)
+	if o.learn(cmp.Or(r.Packets, o.all), clocks, s.pool(), own, all); o.counted > 0 && !all.settles() {
+		return o, false
+	}
 	latest := 0.0
 	for _, p := range only {
 		latest = max(latest, float64(p.at-s.begun))
@@ -195,6 +202,9 @@ func (f *sampled) learn(number float64, clocks bool, likely *pool, counters *tal
 	}
 	variance := second * n / (n - 1)
 	f.deviation = math.Sqrt(variance)
+	if counters != nil {
+		f.counted = counters.beyond(variance, number, &likely.all, all)
+	}
 	// Slow packets are as slow as in other flows, or as many times slower than the flow's. All of their variance is
 	// hidden where few or none of those that make it show.
 	f.hidden = likely.part * math.Pow(max(math.Abs(f.mean), likely.mean), 2) * min(1, 3*likely.kurtosis/n)
@@ -202,7 +212,6 @@ func (f *sampled) learn(number float64, clocks bool, likely *pool, counters *tal
 	off := func(variance float64) float64 { // a packet more or less, and times in units
 		return math.Sqrt(max(variance/n*(1-f.part), second/(n*n)) + rounding(f.unit)/n)
 	}
-	f.counted = counters.beyond(variance, number, &likely.all, all)
 	pooled := max(variance+f.counted, likely.part*f.mean*f.mean)
 	f.error, f.likely = off(max(pooled, f.hidden)), off(pooled)
 	if second > 0 {
@@ -216,22 +225,22 @@ func (f *sampled) learn(number float64, clocks bool, likely *pool, counters *tal
 
 // beyond returns the variance of a flow's packets that its counters show and samples do not: what exceeds that of the
 // flow's and of others' samples, if it does by three standard errors as of exponential delays. Two of its own are added, for a
-// slow packet is in a cell with others: two deviations of twice the products. All of it may be the flow's. The packets that the
-// counters do not tell of, and two deviations of their Poisson number more, may vary as much each, or as those of others do.
+// slow packet is in a cell with others: two deviations of twice the products. All of it may be the flow's. Twice as many of the
+// packets that the counters do not tell of may be as slow, or as those of others are, and two deviations of a Poisson number
+// of slow ones more.
 func (t *tally) beyond(variance, packets float64, samples *estimate.Moments, all *common) float64 {
-	if t.shown == 0 {
-		return 0
-	}
-	cells, missed := max(t.came/packets, 1), 2*max(t.came/t.shown-1, 0)
-	more := func(counted, degrees, cells float64) float64 {
-		usual, n := variance+(cells-1)*samples.Variance(), max(degrees, 1)
-		if more := counted*cells - usual; more > 3*usual*math.Sqrt(8/n+8/float64(max(samples.N(), 1))) {
+	others, cells := samples.Variance(), max(t.came/packets, 1)
+	more := func(counted, usual, degrees float64) float64 {
+		n := max(degrees, 1)
+		if more := counted - usual; more > 3*usual*math.Sqrt(8/n+8/float64(max(samples.N(), 1))) {
 			return more + 4*math.Sqrt(more*usual/n)
 		}
 		return 0
 	}
-	own := more(t.variance(), t.degrees(), cells)
-	return own + max(own, more(all.beside(t), all.scatter.degrees(), 1))*(missed+2*math.Sqrt(missed))
+	own := more(t.variance()*cells, variance+(cells-1)*others, t.degrees())
+	told := t.shown / max(t.came, t.shown, 1) // a part of the packets
+	rest := 2 * (1 - told) * max(own, more(all.beside(t), others, all.scatter.degrees()))
+	return told*own + rest + 2*math.Sqrt(rest*max(all.scatter.slow(), t.slow())/max(packets, 1))
 }
 
 // rounding returns the variance of a delay because times are in units, at most.
