@@ -94,9 +94,7 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 		}
 		right.departed, right.bytes = before.time, int64(before.bytes)
 		right.delay += int64(p.After) + before.time - received - round(float64(int(before.bytes)-r.config.ReferenceBytes)*r.perLineByte())
-		if r.waiting > 0 {
-			right.flow = r.buffer[r.waiting-1].flow
-		}
+		right.flow = before.flow
 	}
 	r.pauses(p, &right, received, named)
 	return own, right, named
