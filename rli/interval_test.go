@@ -296,7 +296,8 @@ func TestLostPackets(t *testing.T) {
 }
 
 // TestLostReferences: where up to one reference in 20 is lost while packets are not, intervals hold, even if the lost
-// ones waited longest. Without one in three there is no answer. The negative control is as wide as if none were lost.
+// ones waited longest. Without one in three there is no answer. The negative control is as wide as if none were lost:
+// straight lines' intervals are too wide for it.
 func TestLostReferences(t *testing.T) {
 	events := pass(t, queue.RLIConfig, rli.InjectorConfig{Every: 50}, 100_000, source(t, "poisson", 0.5, 9), nil)
 	for i := range events {
@@ -328,7 +329,7 @@ func TestLostReferences(t *testing.T) {
 					narrow++
 				}
 			}
-			if in := total.MeanInterval(0.95); held < 38 || !in.Contains(all.Mean()) || longest && narrow >= 38 {
+			if in := total.MeanInterval(0.95); held < 38 || !in.Contains(all.Mean()) || longest && m == rli.Auto && narrow >= 38 {
 				t.Errorf("%v, %v lost, %v: %d of 40 hold, %d if none was; all %v, %v, want %.0f", m, share, longest, held, narrow, in, err, all.Mean())
 			}
 		}
