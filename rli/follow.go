@@ -83,7 +83,7 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 		r.doubts |= overtaken
 	}
 	right = own
-	named = r.follows(p, received, before, known && missing == 0)
+	named = r.follows(p, received, before, missing, known)
 	r.quality.gone += r.skipped
 	if r.vanished += (r.skipped - r.vanished) / acquainted; r.vanished > vanishedLately {
 		r.doubts |= skipped
@@ -95,6 +95,10 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 		right.departed, right.bytes = before.time, int64(before.bytes)
 		right.delay += int64(p.After) + before.time - received - round(float64(int(before.bytes)-r.config.ReferenceBytes)*r.perLineByte())
 		right.flow = before.flow
+	} else if !r.bridging() { // it waited for the packet before it, unless that was lost before the link
+		half := float64(p.Behind) * r.perLineByte() / 2
+		right.delay -= round(half)
+		r.quality.behind += half * float64(right.packets)
 	}
 	r.pauses(p, &right, received, named)
 	return own, right, named
@@ -194,8 +198,11 @@ func (r *Receiver) place(own *mark, before departure, after float64, apart bool)
 	switch {
 	case apart:
 		itself = known
-	case behind && !l.fits(t, b): // perhaps another packet of that size was meant
+	case behind && l.fitted && !l.fits(t, b): // perhaps another packet of that size was meant, but hardly twice in a row
 		known, b.high = itself, itself.wait
+		l.fitted = false
+	case behind:
+		l.fitted = true
 	}
 	if trusted, base := l.trusted(), l.base(t); !l.learn(t, b) {
 		if r.counts.Conflicts++; trusted {
