@@ -66,7 +66,7 @@ const (
 // read returns what a reference says of itself and of the packet before it, if it names that.
 func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (own, right mark, named bool) {
 	own = mark{seen: true, departed: received, behind: received, delay: received - p.Sent - r.origin, told: r.account.told,
-		number: cmp.Or(p.Packets, r.account.told), passed: r.passed, bytes: int64(r.config.ReferenceBytes)}
+		number: cmp.Or(p.Packets, r.account.told), bytes: int64(r.config.ReferenceBytes)}
 	// It stands for packets that are not measured here, too.
 	own.packets = own.number - r.left.number
 	if own.packets-1 >= farthest { // the first, or of an injector that restarted
@@ -106,10 +106,8 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 
 // pauses takes in how long after its packet a reference was sent, and how many packets passed since the one before.
 // Software that pauses there also pauses between other stamps and departures. If the packet is not known, the queue may
-// have emptied meanwhile. The packets that a pause of P holds up, every T, find another queue than those that references
-// name: a part P/T of all, each off by P at most. If the queue emptied, they come as a bunch that takes ρP to send, at the
-// load ρ. That is gone after ρP/(1−ρ); the bunch and those that come until then wait for half of it on average. So the mean
-// is off by (P+ρP/(1−ρ))/T·ρP/2 = P²/2T·ρ/(1−ρ): more than P²/T if ρ > 2/3, but never more than P.
+// have emptied meanwhile. A pause of P, every T, puts the mean off by P²/T or, at a load ρ, P²/2T·ρ/(1−ρ), and never by more
+// than P (METHODS.md, section 4).
 func (r *Receiver) pauses(p *ReferencePacket, right *mark, received int64, named bool) {
 	after, n := float64(p.After), float64(right.packets)
 	r.after.add(after)
@@ -133,8 +131,7 @@ func (r *Receiver) pauses(p *ReferencePacket, right *mark, received int64, named
 }
 
 // held returns for how long the sender holds packets up at a reference: until it is sent, and perhaps longer. If so, the
-// first packet departs later behind it than the second behind the first, by D on average: as far as a pause of P is longer
-// than the queue and the next packet take. If that has the mean m, exponential, D = P − m(1 − exp(−P/m)): P < D + √(2mD).
+// first packet departs later behind it than the second behind the first (METHODS.md, section 4).
 func (r *Receiver) held() float64 {
 	held, d, chance := r.after.mean, r.gaps.Mean(), math.Sqrt(r.gaps.PopulationVariance()/float64(r.gaps.N()))
 	if r.gaps.N() >= acquainted && d > pauseErrors*chance {
@@ -166,8 +163,7 @@ func (r *Receiver) learn(own, right mark, before departure, after float64, apart
 		if c.offers++; r.random()%c.offers == 0 { // as likely as all before
 			c.lesson = x
 		}
-		// If all that waits is sent within z, and before the pause ends, so does the period. Without the pause, a packet would
-		// have come by then with probability 1−exp(−λz). So what is learned of the last packets of periods is too long.
+		// If all that waits is sent before the pause ends, so does the period: too early, and what is learned is too long.
 		z, shift := known.wait+max(r.sending(before.bytes), r.own()), 0.0
 		if z < r.held() {
 			shift = -known.wait * math.Expm1(-z*r.number.mean/max(r.apart.mean, 1))

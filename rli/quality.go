@@ -113,7 +113,8 @@ func (r *Receiver) test(right mark) {
 		line, of, larger = lineBetween(&r.left, nil), &right, float64(right.bytes-r.left.bytes)
 	}
 	off, n := line.at(of.departed)-float64(of.delay), float64(of.packets)
-	predicted := math.Sqrt(r.lineError.mean)
+	predicted, cell := r.expect(&line)
+	r.lines.learn(cell, off*off, r.lineError.mean, 1)
 	r.lineError.add(off * off)
 	r.fourths.add(off * off * off * off)
 	r.bySize.learn(larger*(larger*r.perLineByte()-off), larger*larger, 0)
