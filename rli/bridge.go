@@ -14,9 +14,7 @@ import "math"
 //
 // The height of the bridge from zero to zero, √(8/π·u(1−u)T)·σ, is learned by doublings of the time since the
 // period's beginning and the time left, that of a typical packet with it: never zero. When packets came is not
-// known within a span of T + a − b; the deviation is in proportion to it. The larger a packet of s ns is, the
-// less it waited: dw/ds = −V·(1/z² + (K−1)/B²), where z = w + s, V is the variance of w, and B = z + R if K
-// packets of R ns come until the end (METHODS.md, section 4).
+// known within a span of T + a − b; the deviation is in proportion to it.
 //
 // A burst makes waits rise slowly and fall fast. So estimates from or to one known packet are multiplied by a learned
 // factor, and those between two drawn to the straight line. A predicted error is the bridge's deviation and a part of
@@ -120,7 +118,7 @@ func (b *bridge) at(m mix, place, lean float64) (wait, error float64, miss int) 
 	return wait, min(all*b.miss.at(miss), room), miss
 }
 
-// shift returns how much longer a packet waits than one of typical size, lean larger, as the end tells.
+// shift returns how much longer a packet waits than one of typical size, lean larger (METHODS.md, section 4).
 func (b *bridge) shift(left, lean, wait, variance float64) float64 {
 	typical := b.spread.sizes.mean
 	rest, usual, itself := left-typical, wait+typical, max(wait+typical-lean, 1)

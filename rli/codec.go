@@ -14,7 +14,7 @@ import (
 // The encoding holds what was measured, and nothing about the link: SPEC.md, section 4.6.
 const (
 	magic        = "HRLI"
-	version      = 16
+	version      = 17
 	decodedShare = 64 // the memory that a Config may ask for beyond the receiver's own, in lengths of the encoding
 	configFields = 7
 	sumsFields   = 6
@@ -31,7 +31,8 @@ func (c *Config) words() [configFields]uint64 {
 }
 
 func (r *record) words() [sumsFields]uint64 {
-	return [...]uint64{r.tally, uint64(r.base), uint64(r.sum), math.Float64bits(r.squares), math.Float64bits(r.error), uint64(r.doubtful)}
+	errors := uint64(math.Float32bits(r.error))<<32 | uint64(math.Float32bits(r.fourths))
+	return [...]uint64{r.tally, uint64(r.base), uint64(r.sum), math.Float64bits(r.squares), errors, uint64(r.doubtful)}
 }
 
 func appendWords(dst []byte, words ...uint64) []byte {
@@ -176,9 +177,10 @@ func (r *record) read(d *wire.Reader) error {
 	var w [sumsFields]uint64
 	readWords(d, w[:])
 	*r = record{tally: w[0], base: int64(w[1]), sum: int64(w[2]), squares: math.Float64frombits(w[3]),
-		error: math.Float64frombits(w[4]), doubtful: uint32(w[5])}
+		error: math.Float32frombits(uint32(w[4] >> 32)), fourths: math.Float32frombits(uint32(w[4])), doubtful: uint32(w[5])}
 	exact := r.words() == w && (r.count() == 0 || uint64(r.sum) < r.count()) // the base is the mean, rounded down
-	if !exact || !(min(r.error, r.squares) >= 0 && max(r.error, r.squares) <= math.MaxFloat64) {
+	least, most := min(r.squares, float64(min(r.error, r.fourths))), max(r.squares, float64(max(r.error, r.fourths)))
+	if !exact || !(least >= 0 && most <= math.MaxFloat64) {
 		return malformed("sums of %d", w)
 	}
 	return nil

@@ -91,6 +91,7 @@ func (c *Config) EncodedSize() int { return int(min(c.size(int64(c.Flows)), math
 
 func (c *Config) memory() int64 {
 	size := int64(c.slots())*(recordSize+1) + int64(max(c.Buffer, 1))*heldSize
+	size += square * cellSize
 	if c.Method == Auto {
 		size += int64(c.Buffer+1)*periodSize + spreadSize
 	}

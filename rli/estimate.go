@@ -105,7 +105,7 @@ type Result struct {
 	// of the deviation. A delay includes the time to send the packet itself.
 	estimate.Delay
 	error   float64 // deviation of the mean's error
-	spread  float64 // of that of the packets' deviation, √2 times too small
+	spread  float64 // of that of the packets' deviation
 	single  float64 // of one packet's
 	bias    float64 // at most, beside
 	apart   float64 // what the deviation is off by at most, beside
@@ -128,7 +128,9 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	}
 	q, n, stretches := &r.quality, float64(f.count()), float64(max(f.stretches(), 1))
 	res := Result{Delay: f.delay()}
-	variance := f.error / (n * n) // of the mean
+	sum := *f
+	sum.begin(sum.last)
+	variance := float64(sum.error) / (n * n) // of the mean
 	single := variance * stretches
 	if doubts(f.doubtful&allDoubts) == untested { // they are as far off as lines proved to be since
 		typical := max(r.lineError.mean, q.seen/max(q.packets, 1))
@@ -138,20 +140,24 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	// The same errors corrected predictions: their ratio is drawn to one, more if few large ones decide it.
 	many := q.seen * q.seen / max(q.fourths, math.SmallestNonzeroFloat64)
 	ratio, shared := (many*q.seen/q.told+least)/(many+least), q.alike()
+	// Of errors as uncertain as predicted, fourth powers are so many times squared squares: the sum of k has a kth of that.
+	kurtosis, part := q.told*q.told/max(q.foretold, math.SmallestNonzeroFloat64)/many, 1/sum.alike()+shared
 	// All estimates, which learn from references, may be off by two standard errors of these.
 	common := single * 4 * q.squares / max(q.packets*q.told, math.SmallestNonzeroFloat64)
 	late := q.late / max(q.packets, 1) // on average, if each is off by q.held or not
 	res.error = math.Sqrt(ratio*(variance+shared*(single-variance)) + q.stamps()/n + common + late*q.held/stretches)
 	res.single = math.Sqrt(ratio * single)
-	if q.references < least || !(res.error+res.single >= 0) { // or an encoding says what no references show
-		res.error, res.single = math.Inf(1), math.Inf(1)
+	if q.references < least || !(res.error+res.single+kurtosis >= 0) { // or an encoding says what no references show
+		res.error, res.single, kurtosis = math.Inf(1), math.Inf(1), math.Inf(1)
 	}
-	degrees := fewestDegrees + 1/(1/stretches+shared)
-	if r.config.Method != Auto { // whose predictions hold how errors differ
-		res.rare = math.Sqrt((3 + max(q.references/many-3, 0)/stretches) / (1 - 1/degrees))
+	degrees := fewestDegrees + 1/part
+	unsure := math.Sqrt(1 - 1/degrees)
+	if kurtosis > 3 {
+		res.rare = math.Sqrt(3+(kurtosis-3)*part) / unsure
 	}
-	res.error *= math.Sqrt(1 - 1/degrees)
-	res.spread = res.error
+	res.error *= unsure
+	// The packets that are far from the mean may be those with errors. These weigh as many times more as they are rarer.
+	res.spread = max(math.Sqrt2*res.error, unsure*res.single*math.Sqrt(min(part*max(kurtosis/3, 1), 1)))
 	// A mean square x̄ whose variance is v has 2x̄²/v degrees.
 	res.degrees = max(1/(1/degrees+q.fourths/max(2*q.seen*q.seen, math.SmallestNonzeroFloat64)), 1)
 	far, off := q.span, min(untestedErrors*res.single, q.span)
@@ -183,7 +189,7 @@ func (r *Result) half(error, confidence float64) float64 {
 // DeviationInterval returns the interval of the deviation of the flow's delays: see MeanInterval. StdDev lacks
 // the errors of estimates that are smoother than delays, and includes those of references.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
-	half := r.half(math.Sqrt2*r.spread, confidence) + r.apart
+	half := r.half(r.spread, confidence) + r.apart
 	return estimate.Interval{
 		Low:        max(math.Sqrt(max(r.StdDev*r.StdDev-r.single*r.single, 0))-half, 0),
 		High:       math.Hypot(r.StdDev, r.single) + half,

@@ -1,9 +1,6 @@
 package rli
 
-import (
-	"math"
-	"testing"
-)
+import "testing"
 
 // TestEnter: a stretch counts once, and when no more fit, packets still count.
 func TestEnter(t *testing.T) {
@@ -11,7 +8,8 @@ func TestEnter(t *testing.T) {
 	for _, stretch := range []uint32{4, 4, 6} {
 		r.enter(1, stretch, 3)
 	}
-	if want := 6.0*6 + 3*3; math.Abs(r.error-want) > 1e-5 {
+	r.begin(6)
+	if want := float32(6*6 + 3*3); r.error != want || int(1000*r.alike()) != 1000*45*45/(36*36+9*9) {
 		t.Errorf("two errors of 3 in a stretch and one in another: %v, want %v", r.error, want)
 	}
 	if r.count() != 3 || r.stretches() != 2 {

@@ -66,7 +66,7 @@ const (
 // read returns what a reference says of itself and of the packet before it, if it names that.
 func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (own, right mark, named bool) {
 	own = mark{seen: true, departed: received, behind: received, delay: received - p.Sent - r.origin, told: r.account.told,
-		number: cmp.Or(p.Packets, r.account.told), passed: r.passed, bytes: int64(r.config.ReferenceBytes)}
+		number: cmp.Or(p.Packets, r.account.told), bytes: int64(r.config.ReferenceBytes)}
 	// It stands for packets that are not measured here, too.
 	own.packets = own.number - r.left.number
 	if own.packets-1 >= farthest { // the first, or of an injector that restarted
@@ -83,7 +83,7 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 		r.doubts |= overtaken
 	}
 	right = own
-	named = r.follows(p, received, before, known && missing == 0)
+	named = r.follows(p, received, before, missing, known)
 	r.quality.gone += r.skipped
 	if r.vanished += (r.skipped - r.vanished) / acquainted; r.vanished > vanishedLately {
 		r.doubts |= skipped
@@ -94,9 +94,11 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 		}
 		right.departed, right.bytes = before.time, int64(before.bytes)
 		right.delay += int64(p.After) + before.time - received - round(float64(int(before.bytes)-r.config.ReferenceBytes)*r.perLineByte())
-		if r.waiting > 0 {
-			right.flow = r.buffer[r.waiting-1].flow
-		}
+		right.flow = before.flow
+	} else if !r.bridging() { // it waited for the packet before it, unless that was lost before the link
+		half := float64(p.Behind) * r.perLineByte() / 2
+		right.delay -= round(half)
+		r.quality.behind += half * float64(right.packets)
 	}
 	r.pauses(p, &right, received, named)
 	return own, right, named
@@ -104,10 +106,8 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 
 // pauses takes in how long after its packet a reference was sent, and how many packets passed since the one before.
 // Software that pauses there also pauses between other stamps and departures. If the packet is not known, the queue may
-// have emptied meanwhile. The packets that a pause of P holds up, every T, find another queue than those that references
-// name: a part P/T of all, each off by P at most. If the queue emptied, they come as a bunch that takes ρP to send, at the
-// load ρ. That is gone after ρP/(1−ρ); the bunch and those that come until then wait for half of it on average. So the mean
-// is off by (P+ρP/(1−ρ))/T·ρP/2 = P²/2T·ρ/(1−ρ): more than P²/T if ρ > 2/3, but never more than P.
+// have emptied meanwhile. A pause of P, every T, puts the mean off by P²/T or, at a load ρ, P²/2T·ρ/(1−ρ), and never by more
+// than P (METHODS.md, section 4).
 func (r *Receiver) pauses(p *ReferencePacket, right *mark, received int64, named bool) {
 	after, n := float64(p.After), float64(right.packets)
 	r.after.add(after)
@@ -131,8 +131,7 @@ func (r *Receiver) pauses(p *ReferencePacket, right *mark, received int64, named
 }
 
 // held returns for how long the sender holds packets up at a reference: until it is sent, and perhaps longer. If so, the
-// first packet departs later behind it than the second behind the first, by D on average: as far as a pause of P is longer
-// than the queue and the next packet take. If that has the mean m, exponential, D = P − m(1 − exp(−P/m)): P < D + √(2mD).
+// first packet departs later behind it than the second behind the first (METHODS.md, section 4).
 func (r *Receiver) held() float64 {
 	held, d, chance := r.after.mean, r.gaps.Mean(), math.Sqrt(r.gaps.PopulationVariance()/float64(r.gaps.N()))
 	if r.gaps.N() >= acquainted && d > pauseErrors*chance {
@@ -164,8 +163,7 @@ func (r *Receiver) learn(own, right mark, before departure, after float64, apart
 		if c.offers++; r.random()%c.offers == 0 { // as likely as all before
 			c.lesson = x
 		}
-		// If all that waits is sent within z, and before the pause ends, so does the period. Without the pause, a packet would
-		// have come by then with probability 1−exp(−λz). So what is learned of the last packets of periods is too long.
+		// If all that waits is sent before the pause ends, so does the period: too early, and what is learned is too long.
 		z, shift := known.wait+max(r.sending(before.bytes), r.own()), 0.0
 		if z < r.held() {
 			shift = -known.wait * math.Expm1(-z*r.number.mean/max(r.apart.mean, 1))
@@ -196,8 +194,11 @@ func (r *Receiver) place(own *mark, before departure, after float64, apart bool)
 	switch {
 	case apart:
 		itself = known
-	case behind && !l.fits(t, b): // perhaps another packet of that size was meant
+	case behind && l.fitted && !l.fits(t, b): // perhaps another packet of that size was meant, but hardly twice in a row
 		known, b.high = itself, itself.wait
+		l.fitted = false
+	case behind:
+		l.fitted = true
 	}
 	if trusted, base := l.trusted(), l.base(t); !l.learn(t, b) {
 		if r.counts.Conflicts++; trusted {

@@ -272,14 +272,16 @@ func TestLostPackets(t *testing.T) {
 	for _, test := range []struct {
 		rate                      int64
 		utilisation, lost, behind float64
-	}{{linkRate, 0.1, 0.1, 0}, {linkRate, 0.7, 0.2, 0}, {0, 0.7, 0.02, 0}, {0, 0.1, 0.1, 0}, {linkRate, 0.1, 0, 0.3}, {0, 0.1, 0, 0.3}} {
+		method                    rli.Method
+	}{{linkRate, 0.1, 0.1, 0, 0}, {linkRate, 0.7, 0.2, 0, 0}, {0, 0.7, 0.02, 0, 0}, {0, 0.1, 0.1, 0, 0}, {linkRate, 0.1, 0, 0.3, 0},
+		{0, 0.1, 0, 0.3, 0}, {0, 0.1, 0, 0.02, rli.Linear}} {
 		random, kept := rand.New(rand.NewPCG(1, 5)), []event{}
 		for _, e := range passLossy(t, queue.RLIConfig, hundredth, 60_000, source(t, "poisson", test.utilisation, 3), nil, test.lost) {
 			if random.Float64() >= test.behind {
 				kept = append(kept, e)
 			}
 		}
-		c := config(rli.Auto)
+		c := config(test.method)
 		c.Rate = test.rate
 		_, truth := truths(kept)
 		total, err := receive(t, c, kept).Total()
@@ -289,14 +291,31 @@ func TestLostPackets(t *testing.T) {
 		for i := range kept {
 			kept[i].ref.Behind = 0
 		}
-		if off := meanError(t, receive(t, config(rli.Linear), kept), kept); test.behind > 0 && off < 1 {
+		if off := meanError(t, receive(t, config(rli.Linear), kept), kept); test.behind > 0.1 && off < 1 {
 			t.Errorf("without names the mean is off by %.2f of the wait", off)
 		}
 	}
 }
 
+// TestBaseAfterLoss: a reference seems to find the link idle if its packet is lost behind that, and its delay to be the
+// least. Those after it show that it was not.
+func TestBaseAfterLoss(t *testing.T) {
+	r, j := newReceiver(t, config(rli.Auto)), must(rli.NewInjector(rli.InjectorConfig{Every: 1}))
+	for at := int64(0); at < 4e6; at += 1e4 {
+		ref, _ := j.Packet(1000, at)
+		if at != 1e6 {
+			r.Update(hashing.Flow(at/2e6), 1000, at+800)
+		}
+		r.Reference(ref, at+800+referenceBytes*8/10)
+	}
+	if res := must(r.Estimate(1)); math.Abs(res.Mean-800) > 1 {
+		t.Errorf("%.0f ns, want 800", res.Mean)
+	}
+}
+
 // TestLostReferences: where up to one reference in 20 is lost while packets are not, intervals hold, even if the lost
-// ones waited longest. Without one in three there is no answer. The negative control is as wide as if none were lost.
+// ones waited longest. Without one in three there is no answer. The negative control is as wide as if none were lost:
+// straight lines' intervals are too wide for it.
 func TestLostReferences(t *testing.T) {
 	events := pass(t, queue.RLIConfig, rli.InjectorConfig{Every: 50}, 100_000, source(t, "poisson", 0.5, 9), nil)
 	for i := range events {
@@ -328,7 +347,7 @@ func TestLostReferences(t *testing.T) {
 					narrow++
 				}
 			}
-			if in := total.MeanInterval(0.95); held < 38 || !in.Contains(all.Mean()) || longest && narrow >= 38 {
+			if in := total.MeanInterval(0.95); held < 38 || !in.Contains(all.Mean()) || longest && m == rli.Auto && narrow >= 38 {
 				t.Errorf("%v, %v lost, %v: %d of 40 hold, %d if none was; all %v, %v, want %.0f", m, share, longest, held, narrow, in, err, all.Mean())
 			}
 		}

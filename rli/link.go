@@ -43,8 +43,9 @@ const (
 type link struct {
 	tolerance      float64
 	recent, before bounds
-	age            int // references in recent
-	agreed         int // references in a row without contradiction
+	age            int  // references in recent
+	agreed         int  // references in a row without contradiction
+	fitted         bool // whether the latest named packet fitted
 	// If a clock runs faster, the base delay changes by slope ns per ns. References that found the link idle show it.
 	slope float64
 	since int64

@@ -49,18 +49,18 @@ func (r *tracker) perLineByte() float64 {
 
 // follows reports whether the packet before a reference is the one that it names: the size matches, and no
 // packet was lost since the reference before, or it departed directly behind it.
-func (r *Receiver) follows(p *ReferencePacket, received int64, before departure, lossless bool) bool {
+func (r *Receiver) follows(p *ReferencePacket, received int64, before departure, missing int32, known bool) bool {
 	if p.Behind == 0 || !before.packet || before.bytes != int32(p.Behind) || received < before.time {
 		return false
 	}
 	late := float64(received-before.time) - float64(r.config.ReferenceBytes)*r.perByte
 	near := r.perByte > 0 && late <= r.extra+r.slack+float64(p.After)
 	// If it came while that was being sent, it departed directly behind it.
-	if r.perByte > 0 && float64(p.After) <= r.sending(before.bytes) && late <= mostExtra*r.perByte+r.slack {
+	if missing == 0 && r.perByte > 0 && float64(p.After) <= r.sending(before.bytes) && late <= mostExtra*r.perByte+r.slack {
 		r.late.Add(late)
 		r.keepPace()
 	}
-	return near || lossless
+	return near || known && missing == 0
 }
 
 // keepPace sets, whenever references have doubled in number, what the link spends on a packet besides its bytes, such

@@ -7,7 +7,7 @@ import (
 )
 
 // quality records how far off estimates of references are, each from its neighbours as if it had not come, on
-// behalf of all packets since the one before. A residual is an error over the predicted one.
+// behalf of all packets since the one before. A residual is an error over a typical predicted one.
 type quality struct { // sums:
 	references float64
 	seen       float64 // squares of errors, for each packet
@@ -15,6 +15,7 @@ type quality struct { // sums:
 	squares    float64 // of the terms of lean
 	packets    float64 // that references stand for
 	fourths    float64 // squares of those squares
+	foretold   float64 // squares of predicted squares
 	twins      float64 // mean squares of the residuals of pairs of one flow
 	common     float64 // their products
 	commonest  float64 // squares of these
@@ -29,14 +30,14 @@ type quality struct { // sums:
 }
 
 const (
-	qualityFields = 16
-	sumFields     = 13 // the first of them
+	qualityFields = 17
+	sumFields     = 14 // the first of them
 	twinsApart    = 3  // references: the estimates of neighbours rest on each other
 )
 
 // list is in the order of the encoding.
 func (q *quality) list() [qualityFields]*float64 {
-	return [...]*float64{&q.references, &q.seen, &q.told, &q.squares, &q.packets, &q.fourths, &q.twins, &q.common,
+	return [...]*float64{&q.references, &q.seen, &q.told, &q.squares, &q.packets, &q.fourths, &q.foretold, &q.twins, &q.common,
 		&q.commonest, &q.gone, &q.lean, &q.behind, &q.late, &q.span, &q.slack, &q.held}
 }
 
@@ -86,17 +87,16 @@ func (r *Receiver) meet(f hashing.Flow, off float64) {
 	t.sum, t.squares, t.n, t.number = t.sum+off, t.squares+off*off, t.n+1, r.gap
 }
 
-// alike returns the part of their errors that a flow's stretches have in common: all of it, until pairs of residuals
-// tell it to within an eighth; then what is certain to within two standard errors.
+// alike returns the part of their errors that a flow's stretches have in common: what pairs of errors say and, unless
+// these tell it to within an eighth, what chance may hide.
 func (q *quality) alike() float64 {
 	chance := math.Sqrt(q.commonest)
-	switch {
-	case q.twins == 0:
+	if q.twins == 0 {
 		return 1
-	case q.twins > math.Sqrt(enough)*chance:
-		chance *= -2
+	} else if q.twins > math.Sqrt(enough)*chance {
+		chance = 0
 	}
-	return min(max(max(q.common, 0)+chance, 0)/q.twins, 1)
+	return min((max(q.common, 0)+chance)/q.twins, 1)
 }
 
 // test estimates the left reference from its neighbours or, with Left, the right one from the left.
@@ -113,7 +113,8 @@ func (r *Receiver) test(right mark) {
 		line, of, larger = lineBetween(&r.left, nil), &right, float64(right.bytes-r.left.bytes)
 	}
 	off, n := line.at(of.departed)-float64(of.delay), float64(of.packets)
-	predicted := math.Sqrt(r.lineError.mean)
+	predicted, cell := r.expect(&line)
+	r.lines.learn(cell, off*off, r.lineError.mean, 1)
 	r.lineError.add(off * off)
 	r.fourths.add(off * off * off * off)
 	r.bySize.learn(larger*(larger*r.perLineByte()-off), larger*larger, 0)
@@ -130,6 +131,7 @@ func (r *Receiver) test(right mark) {
 	q.lean += n * off
 	q.squares += n * off * n * off
 	q.fourths += n * off * off * n * off * off
+	q.foretold += n * predicted * predicted * n * predicted * predicted
 	q.packets += n
-	r.meet(of.flow, off/predicted)
+	r.meet(of.flow, off/math.Sqrt(q.told/q.packets))
 }

@@ -66,7 +66,7 @@ func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 	if k.busy && math.Abs(k.excess(size, t)) > k.slack {
 		r.interrupt(size, t)
 	}
-	k.latest.time, k.latest.bytes, k.latest.packet = t, size, true
+	k.latest = departure{t, size, true, f}
 	k.account.told++
 	if uint(k.waiting) >= uint(len(k.buffer)) {
 		r.settle(nil, nil)

@@ -15,7 +15,8 @@ type record struct {
 	base    int64   // the first packet's delay
 	sum     int64   // m(f), eq. (3)
 	squares float64 // v(f), eq. (4)
-	error   float64 // predicted square of the sum's error
+	error   float32 // predicted square of the sum's error up to the latest stretch: squares of stretches' errors
+	fourths float32 // root of the sum of the squares of these
 
 	partial     float32 // predicted errors of the packets in the latest stretch
 	first, last uint32  // numbers of stretches
@@ -38,14 +39,33 @@ func (r *record) stretches() uint64 { return r.tally >> countBits }
 // enter counts packets of a stretch, with the sum of their predicted errors, which go together.
 func (r *record) enter(n uint64, stretch uint32, errors float32) {
 	if r.last != stretch {
-		r.last, r.partial = stretch, 0
+		r.begin(stretch)
 		if r.stretches() < mostStretches {
 			r.tally += 1 << countBits
 		}
 	}
 	r.tally += n
-	r.error += float64(errors) * float64(errors+2*r.partial)
 	r.partial += errors
+}
+
+// begin ends the latest stretch, whose errors are then known, and begins another.
+func (r *record) begin(stretch uint32) {
+	square := r.partial * r.partial
+	r.vary(square, square)
+	r.last, r.partial = stretch, 0
+}
+
+func (r *record) vary(error, fourths float32) {
+	r.error = min(r.error+error, math.MaxFloat32)
+	r.fourths = min(float32(math.Hypot(float64(r.fourths), float64(fourths))), math.MaxFloat32)
+}
+
+// alike returns how many stretches with errors of one size would make a sum as uncertain: if few errors are large, few.
+func (r *record) alike() float64 {
+	if r.fourths == 0 {
+		return float64(max(r.stretches(), 1))
+	}
+	return max(math.Pow(float64(r.error/r.fourths), 2), 1)
 }
 
 func (r *record) add(delay int64) {
@@ -62,13 +82,13 @@ func (r *record) merge(b record, stretch uint32) {
 		return
 	}
 	if r.last != stretch {
-		r.last, r.partial = stretch, 0
+		r.begin(stretch)
 	}
 	b.rebase(r.base)
 	r.tally = min(r.stretches()+b.stretches(), mostStretches)<<countBits | (r.count()+b.count())&countMask
 	r.sum += b.sum
 	r.squares += b.squares
-	r.error += b.error
+	r.vary(b.error, b.fourths)
 	r.doubt(doubts(b.doubtful&allDoubts), uint64(b.doubtful>>doubtBits))
 }
 
@@ -89,7 +109,8 @@ func (r *Receiver) seal(f record) record {
 	if r.across(&f) {
 		f.doubt(stepOfClock, f.count())
 	}
-	f.first, f.last, f.partial = 0, 0, 0
+	f.begin(0)
+	f.first = 0
 	f.rebase(f.base + (f.sum-(f.sum%n+n)%n)/n)
 	f.squares = max(f.squares, 0)
 	return f

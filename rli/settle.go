@@ -63,11 +63,19 @@ func lineBetween(from, to *mark) line {
 	return line{from.departed, to.departed, float64(from.delay), float64(to.delay-from.delay) / float64(to.departed-from.departed)}
 }
 
-// settleLine applies eq. (1). The predicted error is that of recent lines, and the time of the reference ahead, which
+// expect returns the predicted error of a line, and the cell that corrected it.
+func (r *Receiver) expect(l *line) (error float64, cell int) {
+	from, to, least := l.delay, l.at(l.end), float64(r.order.extent().low-r.origin)
+	cell = cellOf(0, math.Abs(to-from), max(from-least, to-least, 0))
+	return math.Sqrt(r.lineError.mean) * r.lines.at(cell), cell
+}
+
+// settleLine applies eq. (1). The predicted error is that of similar lines, and the time of the reference ahead, which
 // all that departs back to back behind it has waited for: the line ends at the packet before that.
 func (r *Receiver) settleLine(waiting []held, right *mark) {
 	l, perByte, own := lineBetween(&r.left, right), r.perLineByte(), r.config.ReferenceBytes
-	last, took, typical := r.left.behind, r.left.took, math.Sqrt(r.lineError.mean)
+	last, took := r.left.behind, r.left.took
+	typical, _ := r.expect(&l)
 	perSize, chain := (took+1)/float64(own), took > 0 // whole ns are up to one less
 	for i := range waiting {
 		h, error := &waiting[i], typical

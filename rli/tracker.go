@@ -23,7 +23,8 @@ const heldSize = 48
 type departure struct { // of the latest packet
 	time   int64
 	bytes  int32
-	packet bool // neither a reference nor reported with Pass
+	packet bool         // neither a reference nor reported with Pass, and
+	flow   hashing.Flow // then its own
 }
 
 const never = math.MinInt64 / 2 // when the latest packet departed, before there is one
@@ -37,7 +38,6 @@ type mark struct {
 	delay    int64        // from the origin
 	number   uint32       // of packets sent so far
 	told     uint32       // of those that departed
-	passed   uint64       // others that departed
 	packets  uint32       // it stands for: those since the reference before
 	bytes    int64        // of the packet whose delay it is
 	flow     hashing.Flow // of the packet it names, or 0
@@ -66,6 +66,7 @@ type tracker struct {
 	load, number, cut  trend            // ns that the link sends in between, packets, and ns that periods cut short add to the mean
 	gaps               estimate.Moments // behind references: see held
 	lineError, fourths trend            // mean square, and that of those squares
+	lines              ratios           // of lines' mean squares, by how far apart delays at their ends are and the longer one
 	bySize             cell             // of lines' errors: products with, and squares of, differences of sizes
 	origin             int64            // delays are relative to that of a reference
 	link               link
@@ -87,7 +88,7 @@ func newTracker(c Config) *tracker {
 	if c.Rate > 0 {
 		t.perByte, t.busy = 8e9/float64(c.Rate), c.Method == Auto
 	}
-	t.slack = t.leastSlack()
+	t.lines, t.slack = newRatios(1, 1, 32, most*most, true), t.leastSlack()
 	t.link.relax(t.slack)
 	if c.Method == Auto {
 		t.periods, t.spread = make([]period, c.Buffer+1), newSpread()
