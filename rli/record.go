@@ -57,7 +57,8 @@ func (r *record) begin(stretch uint32) {
 
 func (r *record) vary(error, fourths float32) {
 	r.error = min(r.error+error, math.MaxFloat32)
-	r.fourths = min(float32(math.Hypot(float64(r.fourths), float64(fourths))), math.MaxFloat32)
+	a, b := float64(r.fourths), float64(fourths) // whose squares are finite
+	r.fourths = min(float32(math.Sqrt(a*a+b*b)), math.MaxFloat32)
 }
 
 // alike returns how many stretches with errors of one size would make a sum as uncertain: if few errors are large, few.
