@@ -129,7 +129,7 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	q, n, stretches := &r.quality, float64(f.count()), float64(max(f.stretches(), 1))
 	res := Result{Delay: f.delay()}
 	sum := *f
-	sum.begin(sum.last)
+	sum.begin(sum.last, 0)
 	variance := float64(sum.error) / (n * n) // of the mean
 	single := variance * stretches
 	if doubts(f.doubtful&allDoubts) == untested { // they are as far off as lines proved to be since

@@ -8,7 +8,7 @@ func TestEnter(t *testing.T) {
 	for _, stretch := range []uint32{4, 4, 6} {
 		r.enter(1, stretch, 3)
 	}
-	r.begin(6)
+	r.begin(6, 0)
 	if want := float32(6*6 + 3*3); r.error != want || int(1000*r.alike()) != 1000*45*45/(36*36+9*9) {
 		t.Errorf("two errors of 3 in a stretch and one in another: %v, want %v", r.error, want)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/hoplag/hoplag/estimate"
-	"github.com/hoplag/hoplag/queue"
+	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/rli"
 )
 
@@ -31,12 +31,12 @@ func same(a, b estimate.Delay) bool {
 
 // TestMerge: receivers that measure parts of the flows give the same answers when merged.
 func TestMerge(t *testing.T) {
-	events := pass(t, queue.RLIConfig, adaptive(), 40_000, source(t, "flows", 0.7, 2), nil)
-	whole := receive(t, config(rli.Auto), events)
-	merged := newReceiver(t, config(rli.Auto))
+	c, events := slow(t, 2, 40_000, 1000, 30, 0.5, func(hashing.Flow) uint64 { return 660 })
+	_, truth := truths(events)
+	whole, merged := receive(t, c, events), newReceiver(t, c)
 	var parts []*rli.Receiver
 	for _, mine := range shards(events, 4) {
-		parts = append(parts, receive(t, config(rli.Auto), mine))
+		parts = append(parts, receive(t, c, mine))
 		if err := merged.Merge(parts[len(parts)-1]); err != nil {
 			t.Fatal(err)
 		}
@@ -51,17 +51,17 @@ func TestMerge(t *testing.T) {
 			}
 		}
 	}
-	other := config(rli.Auto)
+	other := c
 	other.Identity++
 	if err := merged.Merge(newReceiver(t, other)); !errors.Is(err, estimate.ErrMismatch) {
 		t.Errorf("other configuration: %v", err)
 	}
 	// They learn from different packets how packets wait between references, so that the mean is another, in
-	// the interval. Theirs is no wider, though they do not know the packets of others.
+	// an interval that is right, and no wider: references also name packets of others.
 	got, want := must(merged.Total()), must(whole.Total())
-	within, of := want.MeanInterval(0.95), got.MeanInterval(0.95)
-	if n != flowsOf(whole) || got.N != want.N || !within.Contains(got.Mean) || of.High-of.Low > within.High-within.Low {
-		t.Errorf("%d flows, total %+v, want %d and %+v", n, got, flowsOf(whole), want)
+	within, of := want.MeanInterval(0.999), got.MeanInterval(0.999)
+	if n != flowsOf(whole) || got.N != want.N || !of.Contains(truth.Mean()) || of.High-of.Low > within.High-within.Low {
+		t.Errorf("%d flows, total %+v, want %d and %+v; %.0f in truth", n, got, flowsOf(whole), want, truth.Mean())
 	}
 	// Every shard was told of every packet and reference.
 	counts, one := merged.Counts(), whole.Counts()

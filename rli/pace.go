@@ -48,9 +48,11 @@ func (r *tracker) perLineByte() float64 {
 }
 
 // follows reports whether the packet before a reference is the one that it names: the size matches, and no
-// packet was lost since the reference before, or it departed directly behind it.
+// packet was lost since the reference before, or it departed directly behind it. If another receiver may measure
+// it, the reference was sent at once: nothing came in between.
 func (r *Receiver) follows(p *ReferencePacket, received int64, before departure, missing int32, known bool) bool {
-	if p.Behind == 0 || !before.packet || before.bytes != int32(p.Behind) || received < before.time {
+	between := before.flow == 0 && float64(p.After) > r.slack
+	if p.Behind == 0 || between || !before.packet || before.bytes != int32(p.Behind) || received < before.time {
 		return false
 	}
 	late := float64(received-before.time) - float64(r.config.ReferenceBytes)*r.perByte
@@ -60,7 +62,7 @@ func (r *Receiver) follows(p *ReferencePacket, received int64, before departure,
 		r.late.Add(late)
 		r.keepPace()
 	}
-	return near || known && missing == 0
+	return near || known && missing == 0 && before.flow != 0
 }
 
 // keepPace sets, whenever references have doubled in number, what the link spends on a packet besides its bytes, such

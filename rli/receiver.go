@@ -85,14 +85,13 @@ func (r *Receiver) Update(f hashing.Flow, bytes int, t int64) {
 
 func clamp(bytes int) int32 { return int32(min(max(bytes, 0), math.MaxInt32)) }
 
-// Pass records the departure of a packet that did not pass the injector. Only Auto needs it.
+// Pass records the departure of a packet that did not pass the injector or is measured elsewhere. Only Auto needs it.
 func (r *Receiver) Pass(bytes int, t int64) {
 	made(r.tracker != nil, "Receiver")
 	r.passed++
 	r.depart(clamp(bytes), t)
-	if r.busy {
-		r.turns.meet(0)
-	}
+	r.latest.packet = true
+	r.turns.meet(0)
 }
 
 // Flush estimates the packets that wait for a reference from what was seen so far. Call it at the end of the

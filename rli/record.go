@@ -10,14 +10,13 @@ import (
 // A record is what is kept of a flow: a cache line. Delays are relative to the first packet's. Errors of different
 // stretches, between two references and of one busy period, are taken to be independent.
 type record struct {
-	flow    hashing.Flow
-	tally   uint64  // count and stretches
-	base    int64   // the first packet's delay
-	sum     int64   // m(f), eq. (3)
-	squares float64 // v(f), eq. (4)
-	error   float32 // predicted square of the sum's error up to the latest stretch: squares of stretches' errors
-	fourths float32 // root of the sum of the squares of these
-
+	flow        hashing.Flow
+	tally       uint64  // count and stretches
+	base        int64   // the first packet's delay
+	sum         int64   // m(f), eq. (3)
+	squares     float64 // v(f), eq. (4)
+	error       float32 // predicted square of the sum's error up to the latest stretch: squares of stretches' errors
+	fourths     float32 // root of the sum of the squares of these
 	partial     float32 // predicted errors of the packets in the latest stretch
 	first, last uint32  // numbers of stretches
 	doubtful    uint32  // packets whose estimate rests on what is doubtful, and why
@@ -39,17 +38,18 @@ func (r *record) stretches() uint64 { return r.tally >> countBits }
 // enter counts packets of a stretch, with the sum of their predicted errors, which go together.
 func (r *record) enter(n uint64, stretch uint32, errors float32) {
 	if r.last != stretch {
-		r.begin(stretch)
-		if r.stretches() < mostStretches {
-			r.tally += 1 << countBits
-		}
+		r.begin(stretch, 1)
 	}
 	r.tally += n
 	r.partial += errors
 }
 
-// begin ends the latest stretch, whose errors are then known, and begins another.
-func (r *record) begin(stretch uint32) {
+// begin ends the latest stretch, whose errors are then known, begins another, and counts so many more. It is called, so that
+// enter is not.
+//
+//go:noinline
+func (r *record) begin(stretch uint32, more uint64) {
+	r.tally = min(r.stretches()+more, mostStretches)<<countBits | r.count()
 	square := r.partial * r.partial
 	r.vary(square, square)
 	r.last, r.partial = stretch, 0
@@ -57,7 +57,7 @@ func (r *record) begin(stretch uint32) {
 
 func (r *record) vary(error, fourths float32) {
 	r.error = min(r.error+error, math.MaxFloat32)
-	r.fourths = min(float32(math.Hypot(float64(r.fourths), float64(fourths))), math.MaxFloat32)
+	r.fourths = min(float32(math.Sqrt(float64(r.fourths)*float64(r.fourths)+float64(fourths)*float64(fourths))), math.MaxFloat32)
 }
 
 // alike returns how many stretches with errors of one size would make a sum as uncertain: if few errors are large, few.
@@ -82,7 +82,7 @@ func (r *record) merge(b record, stretch uint32) {
 		return
 	}
 	if r.last != stretch {
-		r.begin(stretch)
+		r.begin(stretch, 0)
 	}
 	b.rebase(r.base)
 	r.tally = min(r.stretches()+b.stretches(), mostStretches)<<countBits | (r.count()+b.count())&countMask
@@ -109,7 +109,7 @@ func (r *Receiver) seal(f record) record {
 	if r.across(&f) {
 		f.doubt(stepOfClock, f.count())
 	}
-	f.begin(0)
+	f.begin(0, 0)
 	f.first = 0
 	f.rebase(f.base + (f.sum-(f.sum%n+n)%n)/n)
 	f.squares = max(f.squares, 0)

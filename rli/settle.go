@@ -73,8 +73,7 @@ func (r *Receiver) expect(l *line) (error float64, cell int) {
 // settleLine applies eq. (1). The predicted error is that of similar lines, and the time of the reference ahead, which
 // all that departs back to back behind it has waited for: the line ends at the packet before that.
 func (r *Receiver) settleLine(waiting []held, right *mark) {
-	l, perByte, own := lineBetween(&r.left, right), r.perLineByte(), r.config.ReferenceBytes
-	last, took := r.left.behind, r.left.took
+	l, perByte, own, last, took := lineBetween(&r.left, right), r.perLineByte(), r.config.ReferenceBytes, r.left.behind, r.left.took
 	typical, _ := r.expect(&l)
 	perSize, chain := (took+1)/float64(own), took > 0 // whole ns are up to one less
 	for i := range waiting {

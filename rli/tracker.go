@@ -23,8 +23,8 @@ const heldSize = 48
 type departure struct { // of the latest packet
 	time   int64
 	bytes  int32
-	packet bool         // neither a reference nor reported with Pass, and
-	flow   hashing.Flow // then its own
+	packet bool         // not a reference
+	flow   hashing.Flow // its own, or 0 if it was reported with Pass
 }
 
 const never = math.MinInt64 / 2 // when the latest packet departed, before there is one
