@@ -45,10 +45,7 @@ func (t *tracked) add(config *Config, direction int, sent, received uint64, near
 	if config.ClocksAgree {
 		return
 	}
-	sample := clock.There
-	if direction == forth { // the near point is the second
-		sample = clock.Back
-	}
+	sample := [2]func(uint64, uint64, uint32, int, int64) clock.Sample{clock.Back, clock.There}[direction] // the near point is the second
 	t.samples[direction].Add(sample(sent, received, 1, int(config.Cells.SumBits), near), near)
 }
 
@@ -67,6 +64,8 @@ func (t *tracked) read(config *Config, from, to int64, outliers int) {
 	if t.known = err == nil; t.known {
 		t.reading, err = t.Between(from, to)
 		t.known = err == nil && t.reading.Certain.Bounded()
+		d := &t.reading.LikelyDrift
+		d.Low, d.High = min(max(d.Low, -mostDrift), mostDrift), max(min(d.High, mostDrift), -mostDrift)
 	}
 }
 
@@ -166,8 +165,8 @@ func (c *clocks) tell(r *Report, added float64) (unknown error) {
 	default:
 		unknown = errors.New("nothing came back")
 	}
-	// Messages show a step, too, where one path gets longer and the other shorter. Faster exchanges do not.
-	if m.known && m.reading.Stepped && !faster || x.known && x.reading.Stepped {
+	// The slower of the two show a step, too, where one path gets longer and the other shorter, or where few were fast.
+	if m.known && m.reading.Stepped && !faster || x.known && x.reading.Stepped && (faster || !m.known) {
 		r.Err = cmp.Or(r.Err, fmt.Errorf("%w: that of %s or of %s, or its rate changed", ErrStep, name(r.From), name(r.To)))
 		r.Forth.Err, r.Back.Err = cmp.Or(r.Forth.Err, r.Err), cmp.Or(r.Back.Err, r.Err)
 	}

@@ -138,6 +138,10 @@ func TestLeastAges(t *testing.T) {
 // sent, unless two of a cell were sent in one cut at its end, and 1,000 packets leave 4·29/√1000 µs. Drifts of 500 ppm add 25 µs for
 // half a cut, and levels add as much as is on the way. A round trip of 10 ms is measured 280 µs off where packets come 0.7 s later.
 func TestPathsAndClocks(t *testing.T) {
+	c := clocks{messages: tracked{known: true}, exchanges: tracked{known: true, reading: clock.Reading{RoundTrip: 9, Stepped: true}}}
+	if r := (Report{}); c.tell(&r, 0) != nil || r.Err != nil {
+		t.Error("exchanges that take longer than packets show a step:", r.Err)
+	}
 	for _, w := range []struct {
 		period, forth, back, more, later, request, reply time.Duration
 		drift, half, trip                                float64

@@ -30,12 +30,13 @@ func TestSubtract(t *testing.T) {
 	}
 }
 
-// Where a clock likely is must be where it certainly is.
+// Where a clock likely is must be where it certainly is, and it drifts as is likely.
 func TestCertainCounts(t *testing.T) {
 	for _, likely := range [][2]float64{{1, 2}, {1, 4.5}, {4.2, 4.4}, {9, 12}} {
 		var k Reading
-		k.Certain.Low, k.Certain.High, k.Likely.Low, k.Likely.High = 4, 5, likely[0], likely[1]
-		if k = k.Within(k); !k.Certain.Contains(k.Likely.Low) || !k.Certain.Contains(k.Likely.High) || !k.Likely.Contains(k.Offset) {
+		k.Certain.Low, k.Certain.High, k.Likely.Low, k.Likely.High, k.LikelyDrift.High = 4, 5, likely[0], likely[1], 3
+		if k = k.Within(k); k.Drift != 1.5 || !k.Certain.Contains(k.Likely.Low) || !k.Certain.Contains(k.Likely.High) ||
+			!k.Likely.Contains(k.Offset) {
 			t.Errorf("%v: %+v", likely, k)
 		}
 	}

@@ -86,13 +86,13 @@ func (r Reading) and(s Reading) Reading {
 }
 
 // Within returns r with what its intervals have in common with those of another reading of the same clocks, where that is
-// something. Its offset is the middle of Likely, which lies in Certain where they meet.
+// something. Its offset is the middle of Likely, which lies in Certain where they meet, and its drift that of LikelyDrift.
 func (r Reading) Within(s Reading) Reading {
 	r.Certain = meet(r.Certain, s.Certain)
 	r.CertainDrift, r.LikelyDrift = meet(r.CertainDrift, s.CertainDrift), meet(r.LikelyDrift, s.LikelyDrift)
 	in := meet(r.Certain, r.Likely)
 	r.Likely.Low, r.Likely.High = in.Low, in.High
-	r.Offset = in.Low + (in.High-in.Low)/2
+	r.Offset, r.Drift = in.Low+(in.High-in.Low)/2, r.LikelyDrift.Low+(r.LikelyDrift.High-r.LikelyDrift.Low)/2
 	return r
 }
 

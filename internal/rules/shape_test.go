@@ -112,11 +112,11 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3648, 3925},
+	".":              {3647, 3929},
 	"estimate":       {875, 1163},
 	"estimate/areas": {3201, 979},
 	"estimate/joint": {1478, 947},
-	"estimate/clock": {1161, 894},
+	"estimate/clock": {1161, 895},
 	"lda":            {2677, 3131},
 	"lda/control":    {450, 757},
 	"lda/flows":      {450, 237},
