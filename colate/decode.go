@@ -137,9 +137,8 @@ type gap struct {
 	packets, extra                 float32 // of others, Σ n and Σ x
 }
 
-// fill returns y of the epochs that are not settled, the variance of one packet, given that of one packet of
-// all, and how many packets are equally uncertain. The prior says that flows differ from the mean as packets
-// do, and weighs as much as one packet.
+// fill returns y of the epochs that are not settled, the variance of one packet, given that of one packet of all, and how many
+// packets are equally uncertain. The prior says that flows differ from the mean as packets do, and weighs as much as one packet.
 func (g *gap) fill(variance float64) (above, own, packets float64) {
 	known, extra := float64(g.known)+1, float64(g.extra)
 	squares, _ := g.rest()

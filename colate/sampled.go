@@ -223,11 +223,10 @@ func (f *sampled) learn(number float64, clocks bool, likely *pool, counters *tal
 	}
 }
 
-// beyond returns the variance of a flow's packets that its counters show and samples do not: what exceeds that of the
-// flow's and of others' samples, if it does by three standard errors as of exponential delays. Two of its own are added, for a
-// slow packet is in a cell with others: two deviations of twice the products. All of it may be the flow's. Twice as many of the
-// packets that the counters do not tell of may be as slow, or as those of others are, and two deviations of a Poisson number
-// of slow ones more.
+// beyond returns the variance of a flow's packets that its counters show and samples do not: what exceeds that of the flow's and of
+// others' samples, if it does by three standard errors as of exponential delays. Two of its own are added, for a slow packet is in
+// a cell with others: two deviations of twice the products. All of it may be the flow's. Twice as many of the packets that the
+// counters do not tell of may be as slow, or as those of others are, and two deviations of a Poisson number of slow ones more.
 func (t *tally) beyond(variance, packets float64, samples *estimate.Moments, all *common) float64 {
 	others, cells := samples.Variance(), max(t.came/packets, 1)
 	more := func(counted, usual, degrees float64) float64 {
@@ -258,9 +257,8 @@ func (f *sampled) off(confidence float64) (high, low float64) {
 	return high, low
 }
 
-// DeviationInterval returns an interval that contains the standard deviation of the flow's delays with the
-// given probability. It is unbounded without a sample. If unknown clocks may have drifted, it begins at what no
-// drift explains.
+// DeviationInterval returns an interval that contains the standard deviation of the flow's delays with the given probability. It is
+// unbounded without a sample. If unknown clocks may have drifted, it begins at what no drift explains.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	if r.Sampled == 0 || !(confidence >= 0 && confidence < 1) {
 		return estimate.Interval{High: math.Inf(1), Confidence: confidence}
