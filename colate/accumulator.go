@@ -43,8 +43,7 @@ type tally struct {
 
 	ends [2]float64 // packets on their way when the window began, and when it ended
 
-	// Packets in epochs in which no cell of the flow is settled: next to one that was not
-	// read, and others, and when these were.
+	// Packets in epochs in which no cell of the flow is settled: next to one that was not read, and others, and when these were.
 	unread, dark float64
 	darkSpan     span
 	low, high    float64 // of all packets' means, over the epochs

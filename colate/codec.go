@@ -13,10 +13,9 @@ import (
 	"github.com/hoplag/hoplag/internal/wire"
 )
 
-// An encoded epoch begins with a record of internal/wire, the head. Blocks of rows follow, each of which can be read
-// alone: SPEC.md describes it byte by byte. A row is a counter, of blockCounters in a block, or a sample. The sum of
-// the times of n packets is close to n times the middle of the epoch, and what is left has some log2(Period) +
-// log2(n)/2 bits.
+// An encoded epoch begins with a record of internal/wire, the head. Blocks of rows follow, each of which can be read alone: SPEC.md
+// describes it byte by byte. A row is a counter, of blockCounters in a block, or a sample. The sum of the times of n packets is
+// close to n times the middle of the epoch, and what is left has some log2(Period) + log2(n)/2 bits.
 const (
 	epochMagic   = "HCLT"
 	epochVersion = 8
@@ -284,12 +283,10 @@ func openHead(data []byte) (*epochHead, error) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A row is a small number (of packets, or the distance of a flow from the one before), a digest or a tag, and a
-// time near 0.
+// A row is a small number (of packets, or the distance of a flow from the one before), a digest or a tag, and a time near 0.
 type row struct{ number, digest, time uint64 }
 
-// A blockCodec knows the widths of rows. A counter without packets has the number alone, and the time grows
-// with the number.
+// A blockCodec knows the widths of rows. A counter without packets has the number alone, and the time grows with the number.
 type blockCodec struct {
 	counters                         bool
 	numberBits, digestBits, timeBits int

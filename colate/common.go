@@ -283,10 +283,9 @@ func (l *crossed) missed(all *crossed) float64 {
 	return beyond + late.most(l.packets)
 }
 
-// farther returns what the packets add that were sent before the table. The latest of all came so long after
-// the first epoch began, into which a packet's time is cut at any point of it: so they may take twice as long.
-// No more of them come than are missing, in the flow's cells or all: other packets that nothing explains are
-// copies, or came past the first point.
+// farther returns what the packets add that were sent before the table. The latest of all came so long after the first epoch began,
+// into which a packet's time is cut at any point of it: so they may take twice as long. No more of them come than are missing, in
+// the flow's cells or all: other packets that nothing explains are copies, or came past the first point.
 func (l *crossed) farther(all *crossed) float64 {
 	n, missing := float64(l.far.n), (all.missing+2*math.Sqrt(all.missing+1))*max(all.packets/max(all.sent, 1), 1)
 	part := missing / max(float64(all.far.n), missing)

@@ -32,10 +32,9 @@ type Config struct {
 	// 8, packets of another flow in one of them may look like the flow's own if its record is in doubt.
 	PerFlow int
 
-	// Bits is the width of a counter (b), 16 to 64: a count of packets in CountBits, a sum of their digests in
-	// DigestBits, and a sum of their times in the rest, at least 8 bits. All three wrap. If the packets of a
-	// flow's counters spend more time on their way in one epoch than a quarter of what the sum can hold, in epochs
-	// with a twentieth of them, these counters give no answer.
+	// Bits is the width of a counter (b), 16 to 64: a count of packets in CountBits, a sum of their digests in DigestBits, and a
+	// sum of their times in the rest, at least 8 bits. All three wrap. If the packets of a flow's counters spend more time on their
+	// way in one epoch than a quarter of what the sum can hold, in epochs with a twentieth of them, these counters give no answer.
 	Bits uint8
 
 	// CountBits is the width of the count, 4 to 24. Only samples tell of a flow with more than 2^CountBits ×
@@ -65,9 +64,8 @@ type Config struct {
 	fold uint8 // 2^fold counters side by side are added up, in an epoch with few packets
 }
 
-// DefaultConfig keeps a minute of 70,000 packets a second in 3.7 MB of a store, 7.1 bits a packet, and one
-// packet in 64 by itself. The delays in one counter may add up to two minutes in each minute. Identity is 0,
-// the fingerprint of no seed.
+// DefaultConfig keeps a minute of 70,000 packets a second in 3.7 MB of a store, 7.1 bits a packet, and one packet in 64 by itself.
+// The delays in one counter may add up to two minutes in each minute. Identity is 0, the fingerprint of no seed.
 var DefaultConfig = Config{
 	Counters:   455_334,
 	PerFlow:    16,
@@ -112,8 +110,7 @@ func (c *Config) Validate() error {
 // unit returns the unit of time in nanoseconds.
 func (c *Config) unit() float64 { return float64(uint64(1) << c.Shift) }
 
-// lowBits returns the width of count and digest together, the low part of a
-// counter, and sumBits that of the sum above them.
+// lowBits returns the width of count and digest together, the low part of a counter, and sumBits that of the sum above them.
 func (c *Config) lowBits() uint8 { return c.CountBits + c.DigestBits }
 func (c *Config) sumBits() uint8 { return c.Bits - c.lowBits() }
 
@@ -156,12 +153,11 @@ const mostOnTheWay = 2.0
 // as far behind samples alone as those of thousands are behind counters alone.
 const sampleShare = 0.1
 
-// Plan returns the Config that keeps the packets of a Demand as well as its bytes allow, and how many bits a
-// packet then takes. Counters, with the records of all flows, say more of large flows, and samples of small ones.
-// Samples get a tenth of the bytes, which costs large flows about as much accuracy as the rest costs small ones.
-// Of more counters than one for six packets some would be folded: what they leave pays for more samples, and once all
-// packets are sampled more bytes buy nothing. Without records samples say more, and get all bytes. The error wraps
-// [estimate.ErrConfig] if the demand is out of range or no Config meets it.
+// Plan returns the Config that keeps the packets of a Demand as well as its bytes allow, and how many bits a packet then takes.
+// Counters, with the records of all flows, say more of large flows, and samples of small ones. Samples get a tenth of the bytes,
+// which costs large flows about as much accuracy as the rest costs small ones. Of more counters than one for six packets some would
+// be folded: what they leave pays for more samples, and once all packets are sampled more bytes buy nothing. Without records
+// samples say more, and get all bytes. The error wraps [estimate.ErrConfig] if the demand is out of range or no Config meets it.
 func Plan(d Demand) (c Config, bitsPerPacket float64, err error) {
 	switch {
 	case !(d.Rate > 0 && d.Rate <= 1e10):

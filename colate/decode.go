@@ -80,11 +80,13 @@ func newDifferences(c Config, flows []joint.FlowRecord, epochs int) *differences
 	return d
 }
 
+// typical is how many counters tell of all.
+const typical = 10_000
+
 // take adds the table's epochs that count. Where a counter is not settled, the mean delay of others in that epoch
 // fills the gap, and what the counter has above it in epochs that are as full.
 func (d *differences) take() {
 	t := d.table
-	const typical = 10_000 // counters tell of all
 	common := &d.common
 	common.learn(t, 0, 1+len(d.counters)/typical)
 	var s sight
@@ -135,14 +137,34 @@ type gap struct {
 	packets, extra                 float32 // of others, Σ n and Σ x
 }
 
-// fill returns y of the epochs that are not settled, the variance of one packet, given that of one packet of
-// all, and how many packets are equally uncertain. The prior says that flows differ from the mean as packets
-// do, and weighs as much as one packet.
+// fill returns y of the epochs that are not settled, the variance of one packet, given that of one packet of all, and how many
+// packets are equally uncertain. The prior says that flows differ from the mean as packets do, and weighs as much as one packet.
 func (g *gap) fill(variance float64) (above, own, packets float64) {
 	known, extra := float64(g.known)+1, float64(g.extra)
-	slope := float64(g.slope) / known
-	squares := float64(g.squares) - 2*slope*float64(g.slope) + slope*slope*float64(g.known)
-	return slope * extra, (max(squares, 0) + variance) / (float64(g.settled) + 1), float64(g.packets) + extra*extra/known
+	squares, _ := g.rest()
+	return float64(g.slope) / known * extra, (squares + variance) / (float64(g.settled) + 1), float64(g.packets) + extra*extra/known
+}
+
+// rest returns the squares that the regression does not explain, and of how many.
+func (g *gap) rest() (squares, degrees float64) {
+	prior := 1 / (float64(g.known) + 1)
+	slope := float64(g.slope) * prior
+	squares = float64(g.squares) - 2*slope*float64(g.slope) + slope*slope*float64(g.known)
+	return max(squares, 0), float64(g.settled) - 1 + prior*prior
+}
+
+// variance returns that of a packet of all beside others of its counter, where packets of flows that wait
+// alike do not make it larger.
+func (d *differences) variance() float64 {
+	squares, degrees := 0.0, 1.0
+	for i := 0; i < len(d.gaps); i += 1 + len(d.gaps)/typical {
+		for g := range d.gaps[i] {
+			x, n := d.gaps[i][g].rest()
+			squares += x
+			degrees += n
+		}
+	}
+	return squares / degrees
 }
 
 // problem returns what all epochs say together.
@@ -154,12 +176,12 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 		Variance: make([]float64, c.counters()),
 		Packets:  make([]float64, len(flows)), Doubt: make([]float64, len(flows)), Cells: make([]uint32, 0, len(flows)*c.PerFlow),
 	}
-	missing := make([]float64, c.counters())
+	missing, variance := make([]float64, c.counters()), d.variance()
 	for i := range d.counters {
 		k, n := &d.counters[i], p.Count[i]
 		p.Sum[i] += float64(k.filling)
 		for g := range d.gaps[i] {
-			above, own, packets := d.gaps[i][g].fill(d.common.scatter.variance())
+			above, own, packets := d.gaps[i][g].fill(variance)
 			p.Sum[i] += above
 			p.Variance[i] += own * packets
 			missing[i] += packets
@@ -217,7 +239,7 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 		return joint.Result{}, fmt.Errorf("colate: %w: no record says how many packets its flow has", estimate.ErrNoSamples)
 	}
 	p := d.problem(flows)
-	p.Sampled = d.samples.means(flows, &d.common)
+	p.Sampled = d.samples.means(flows, d.variance())
 	counters := d.left(p)
 	d.table, d.gaps, d.counters = nil, nil, nil
 	r, err := p.Solve(ctx, opts)

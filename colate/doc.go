@@ -11,16 +11,15 @@
 // state per flow. At each multiple of a period of the clock the counters go to a [Store], and empty ones take over. One
 // packet in 64, chosen by a hash so that both points keep the same ones, is also kept by itself.
 //
-// A query compares the two points' counters epoch by epoch. If a counter's count and digests change alike at both
-// points over some epochs, nothing was lost in these, and the difference of the sums of times is the time that the
-// packets spent on their way: the flow's, and those of others as noise. It is exact however many packets cross the cuts
-// of the clock. Where a packet was lost, the flow's other counters stand for this one. Given the flow's number of
-// packets, as flow records have it, the mean follows. A record that the counters contradict is refused. Answers are
-// about the packets that came in the window; where one point lacks an epoch, about those that were sent in an epoch
-// that the first has and came in one that the second has. Of packets that take more than eight epochs (in [Path.Decode]
-// three, if no Delay says more) only the number is known. If there may be any ([StoreOptions].Delay), intervals have upper
-// ends as if these took twice as long as the latest shows: choose a Period of at least an eighth of the greatest delay.
-// Intervals also hold what packets that cross the window's ends waited outside of it.
+// A query compares the two points' counters epoch by epoch. If a counter's count and digests change alike at both points over some
+// epochs, nothing was lost in these, and the difference of the sums of times is the time that the packets spent on their way: the
+// flow's, and those of others as noise. It is exact however many packets cross the cuts of the clock. Where a packet was lost, the
+// flow's other counters stand for this one. Given the flow's number of packets, as flow records have it, the mean follows. A record
+// that the counters contradict is refused. Answers are about the packets that came in the window; where one point lacks an epoch,
+// about those that were sent in an epoch that the first has and came in one that the second has. Of packets that take more than
+// eight epochs (in [Path.Decode] three, if no Delay says more) only the number is known. If there may be any
+// ([StoreOptions].Delay), intervals have upper ends as if these took twice as long as the latest shows: choose a Period of at least
+// an eighth of the greatest delay. Intervals also hold what packets that cross the window's ends waited outside of it.
 //
 // The samples tell deviations, quantiles and losses, need no records, and answer for an elephant that loses packets in
 // all of its counters. A query weighs samples and counters by their variances. There is no answer if they contradict
@@ -48,8 +47,7 @@
 //
 // # Source
 //
-// M. Shahzad, A. X. Liu, Noise Can Help: Accurate and Efficient Per-flow Latency Measurement without Packet
-// Probing and Time Stamping, SIGMETRICS 2014. Package colate/paper follows the paper, and names its symbols.
-// SPEC.md describes the files. In a [Config], Counters is the paper's n, PerFlow its m, and Bits its b (§3.1);
-// a flow's counter j is at its H(f, j).
+// M. Shahzad, A. X. Liu, Noise Can Help: Accurate and Efficient Per-flow Latency Measurement without Packet Probing and Time
+// Stamping, SIGMETRICS 2014. Package colate/paper follows the paper, and names its symbols. SPEC.md describes the files. In a
+// [Config], Counters is the paper's n, PerFlow its m, and Bits its b (§3.1); a flow's counter j is at its H(f, j).
 package colate

@@ -19,10 +19,9 @@ import (
 type Path struct {
 	Up, Down *Store
 
-	// Clock says how far the second point's clock was ahead of the first's during that time, if that is known.
-	// Queries pair epochs by it, and correct the second point's times, with their drift; an epoch without a
-	// reading is Missing. Packets are of the second point's epoch in which they came, which begins up to a Period
-	// before the first's that it is paired with.
+	// Clock says how far the second point's clock was ahead of the first's during that time, if that is known. Queries pair epochs
+	// by it, and correct the second point's times, with their drift; an epoch without a reading is Missing. Packets are of the
+	// second point's epoch in which they came, which begins up to a Period before the first's that it is paired with.
 	Clock *clock.History
 }
 
@@ -31,10 +30,9 @@ type Coverage struct {
 	// Start and End are the span of the epochs that overlap the window, which answers and records refer to.
 	// They are multiples of the Period of the first point's clock.
 	Start, End int64
-	// Epochs is the number of pairs of epochs that were compared. Missing lists what was not compared, and why,
-	// and epochs that only one point has: the other saw no packet then, or has lost its epoch. Packets that
-	// were sent in an epoch that the second point lacks, and never arrived, are taken to have arrived in it, as
-	// in an epoch that cannot be read.
+	// Epochs is the number of pairs of epochs that were compared. Missing lists what was not compared, and why, and epochs that
+	// only one point has: the other saw no packet then, or has lost its epoch. Packets that were sent in an epoch that the second
+	// point lacks, and never arrived, are taken to have arrived in it, as in an epoch that cannot be read.
 	Epochs  int
 	Missing []Missing
 	// Bytes is the number of bytes read from both stores.
@@ -62,8 +60,7 @@ func (p Path) Estimate(ctx context.Context, flow joint.FlowRecord, from, to int6
 	return answers[0], coverage, answers[0].Err
 }
 
-// EstimateAll is Estimate for many flows, and reads the epochs once. Answers
-// are in the order of the flows; some may have an Err.
+// EstimateAll is Estimate for many flows, and reads the epochs once. Answers are in the order of the flows; some may have an Err.
 func (p Path) EstimateAll(ctx context.Context, flows []joint.FlowRecord, from, to int64) ([]Result, Coverage, error) {
 	q, err := newQuery(p, from, to)
 	defer q.close()
@@ -99,8 +96,7 @@ type query struct {
 	sums     [2][]uint64    // of a step's words, by cell: nearer than the table's
 }
 
-// A foundEntry is an epoch to be compared, with its span by the first point's
-// clock and, at the second point, what its own said.
+// A foundEntry is an epoch to be compared, with its span by the first point's clock and, at the second point, what its own said.
 type foundEntry struct {
 	entry
 	point   int

@@ -28,7 +28,8 @@ type sampled struct {
 	deviation, freedom float64
 	drift              float64 // variance that a drift would explain
 	slow               float64 // by how much the mean may be too low, because packets take longer than samples wait
-	hidden, rare       float64 // variance that the flow may have without its samples showing it, and how many packets make it
+	hidden             float64 // variance that the flow may have without its samples showing it
+	rare, others       float64 // how many packets make it, and made it in all samples
 	beyond, counted    float64 // by how much the variance may be too low likewise, and what counters show of it and samples do not
 	part               float64 // of the flow's packets that are sampled
 }
@@ -83,12 +84,12 @@ func (s *sampling) matched(r joint.FlowRecord) (both, strange []passed, all floa
 
 // means returns the samples' means of flows of whose packets only the second point has seen none. Packets vary more
 // than their mean, as joint decoding has it, where samples of other flows do, or all packets more than all samples.
-func (s *sampling) means(flows []joint.FlowRecord, all *common) []joint.Sample {
+func (s *sampling) means(flows []joint.FlowRecord, variance float64) []joint.Sample {
 	if s.config.OneIn == 0 {
 		return nil
 	}
 	means, likely := make([]joint.Sample, len(flows)), s.pool()
-	more := max(likely.part-1, 0)*likely.mean*likely.mean + max(all.scatter.variance()-likely.all.Variance(), 0)
+	more := (1-1/max(likely.part, 1))*likely.variance + max(variance-likely.all.Variance(), 0)
 	for i, r := range flows {
 		if both, strange, _, ok := s.matched(r); ok && len(strange) == 0 {
 			x := &means[i]
@@ -141,18 +142,18 @@ func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, own *tally, 
 	return o, true
 }
 
-// A pool says how sampled packets vary within all flows: their variance as a part of the squares of these flows' means,
-// the mean of these, and the kurtosis.
+// A pool says how sampled packets vary within all flows: their variance, that as a part of the squares of these flows'
+// means, the kurtosis, and how many packets make most of it, if these are rare.
 type pool struct {
-	part, mean, kurtosis float64
-	all                  estimate.Moments // of all of them
+	variance, part, kurtosis, rare float64
+	all                            estimate.Moments // of all of them
 }
 
 func (s *sampling) pool() *pool {
 	if s.pooled.all.N() > 0 {
 		return &s.pooled
 	}
-	squares, fourths, means, all, typical, flows := 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+	squares, fourths, means, all := 0.0, 0.0, 0.0, 0.0
 	for i := -1; i < len(s.flows); i++ {
 		f := &s.others
 		if i >= 0 {
@@ -176,12 +177,11 @@ func (s *sampling) pool() *pool {
 		squares += (n - 1) * m.Variance()
 		means += (n - 1) * max(m.Mean()*m.Mean()-m.Variance()/n, 0)
 		all += n - 1
-		typical += m.Mean()
-		flows++
 	}
 	s.pooled.part = squares / max(means, math.SmallestNonzeroFloat64)
-	s.pooled.mean = typical / max(flows, 1)
+	s.pooled.variance = squares / max(all, 1)
 	s.pooled.kurtosis = fourths * all / max(squares*squares, math.SmallestNonzeroFloat64)
+	s.pooled.rare = all / max(s.pooled.kurtosis, 1)
 	return &s.pooled
 }
 
@@ -207,8 +207,8 @@ func (f *sampled) learn(number float64, clocks bool, likely *pool, counters *tal
 	}
 	// Slow packets are as slow as in other flows, or as many times slower than the flow's. All of their variance is
 	// hidden where few or none of those that make it show.
-	f.hidden = likely.part * math.Pow(max(math.Abs(f.mean), likely.mean), 2) * min(1, 3*likely.kurtosis/n)
-	f.rare, f.part = number/max(likely.kurtosis, 1), min(n/number, 1)
+	f.hidden = max(likely.part*f.mean*f.mean, likely.variance) * min(1, 3*likely.kurtosis/n)
+	f.rare, f.others, f.part = number/max(likely.kurtosis, 1), likely.rare, min(n/number, 1)
 	off := func(variance float64) float64 { // a packet more or less, and times in units
 		return math.Sqrt(max(variance/n*(1-f.part), second/(n*n)) + rounding(f.unit)/n)
 	}
@@ -223,11 +223,10 @@ func (f *sampled) learn(number float64, clocks bool, likely *pool, counters *tal
 	}
 }
 
-// beyond returns the variance of a flow's packets that its counters show and samples do not: what exceeds that of the
-// flow's and of others' samples, if it does by three standard errors as of exponential delays. Two of its own are added, for a
-// slow packet is in a cell with others: two deviations of twice the products. All of it may be the flow's. Twice as many of the
-// packets that the counters do not tell of may be as slow, or as those of others are, and two deviations of a Poisson number
-// of slow ones more.
+// beyond returns the variance of a flow's packets that its counters show and samples do not: what exceeds that of the flow's and of
+// others' samples, if it does by three standard errors as of exponential delays. Two of its own are added, for a slow packet is in
+// a cell with others: two deviations of twice the products. All of it may be the flow's. Twice as many of the packets that the
+// counters do not tell of may be as slow, or as those of others are, and two deviations of a Poisson number of slow ones more.
 func (t *tally) beyond(variance, packets float64, samples *estimate.Moments, all *common) float64 {
 	others, cells := samples.Variance(), max(t.came/packets, 1)
 	more := func(counted, usual, degrees float64) float64 {
@@ -258,20 +257,20 @@ func (f *sampled) off(confidence float64) (high, low float64) {
 	return high, low
 }
 
-// DeviationInterval returns an interval that contains the standard deviation of the flow's delays with the
-// given probability. It is unbounded without a sample. If unknown clocks may have drifted, it begins at what no
-// drift explains.
+// DeviationInterval returns an interval that contains the standard deviation of the flow's delays with the given probability. It is
+// unbounded without a sample. If unknown clocks may have drifted, it begins at what no drift explains.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	if r.Sampled == 0 || !(confidence >= 0 && confidence < 1) {
 		return estimate.Interval{High: math.Inf(1), Confidence: confidence}
 	}
 	// Packets that are rare and far off make most of it. One that was sampled may be the only one: samples stand for as
-	// few as a Poisson number may, but for themselves. One that was not may be in the flow more often than in all others.
+	// few as a Poisson number may, but for themselves. One that was not may be in the flow more often than in all others,
+	// and in these than in their samples: the parts by which two Poisson numbers are off add up as squares.
 	f := &r.samples
 	i := estimate.DeviationInterval(f.deviation, uint64(f.freedom), confidence)
 	few := max(f.deviation/i.High, math.Sqrt(f.part*(1-1/f.packets))) // the quantile on the other side
 	i.Low = max(f.deviation*few-f.unit, 0)
-	often := 1 / estimate.DeviationInterval(1, uint64(2*f.rare)+2, confidence).Low
+	often := 1 / estimate.DeviationInterval(1, uint64(2*f.rare*f.others/(f.rare+f.others))+2, confidence).Low
 	i.High = math.Hypot(math.Hypot(i.High, math.Sqrt(f.hidden*(1+1/max(f.rare, 0.01)))*often), math.Sqrt(f.beyond+f.counted))
 	if f.drift > 0 {
 		i.Low *= math.Sqrt(max(1-f.drift/(f.deviation*f.deviation*(1-1/f.packets)), 0))

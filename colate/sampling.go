@@ -63,8 +63,7 @@ func (r *Recorder) limitTo(limit uint32) {
 	r.samples = slices.DeleteFunc(r.samples, func(s sample) bool { return s.tag >= limit })
 }
 
-// sampleBlocks returns the number of blocks for a number of samples. A flow's samples are in one block, which
-// its hash says.
+// sampleBlocks returns the number of blocks for a number of samples. A flow's samples are in one block, which its hash says.
 func sampleBlocks(samples int) int { return (samples + blockCounters - 1) / blockCounters }
 
 // firstKey returns the first key of a block.

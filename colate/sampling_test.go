@@ -212,6 +212,11 @@ func TestSlowFlowsAmongOthers(t *testing.T) {
 		a.ask(t, w, all, 1)
 	}
 	a.deviations.want(t, "deviations", 50)
+	// Where 5 of all samples were slow, chance may have left out as many as 5 more, however many the flow has.
+	r := Result{Sampled: 291, samples: sampled{packets: 291, deviation: 2.7e6, freedom: 64, hidden: 1.4e15, rare: 33, others: 5}}
+	if in := r.DeviationInterval(0.95); in.High < math.Sqrt(2*1.4e15) {
+		t.Errorf("deviations up to %.3g with 5 slow samples", in.High)
+	}
 }
 
 // Counters show slow packets that no sample shows, and those of all that one flow's may have had. Without what they tell

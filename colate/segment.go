@@ -93,9 +93,8 @@ func parseFrame(head []byte, number uint64, offset, end int64) (entry, bool) {
 	return e, e.head <= e.length && int64(e.length) <= end-e.offset
 }
 
-// scan reads a segment from where its known part ends, and adds what it finds. Anything but a whole frame is
-// damage. After damage it looks for the next frame at every byte, so that one bad byte costs at most one epoch.
-// It returns only errors of reading.
+// scan reads a segment from where its known part ends, and adds what it finds. Anything but a whole frame is damage. After damage
+// it looks for the next frame at every byte, so that one bad byte costs at most one epoch. It returns only errors of reading.
 func (s *segment) scan(f openFile) error {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -144,8 +143,7 @@ func readFull(f io.ReaderAt, b []byte, offset int64) error {
 	return err
 }
 
-// An epochReader reads parts of encoded epochs, into room that it keeps. It keeps a segment of a store open until it
-// needs another.
+// An epochReader reads parts of encoded epochs, into room that it keeps. It keeps a segment of a store open until it needs another.
 type epochReader struct {
 	store   *Store
 	segment uint64
@@ -219,8 +217,7 @@ func (r *epochReader) each(h *epochHead, at, order []uint32, fold uint8, f func(
 
 // A fileSystem is the directory in which a [Store] keeps its files: a dir, or in tests others, which fail.
 type fileSystem interface {
-	// lock makes the directory if it is missing, and keeps other writers out
-	// until the lock is closed, or returns ErrLocked.
+	// lock makes the directory if it is missing, and keeps other writers out until the lock is closed, or returns ErrLocked.
 	lock() (io.Closer, error)
 	list() (names []string, err error) // in order
 	// open opens a file for reading, and create one that does not exist for

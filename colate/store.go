@@ -18,10 +18,9 @@ import (
 
 // StoreOptions tunes a [Store]. The zero value keeps everything.
 type StoreOptions struct {
-	// Age and Bytes limit what is kept, in nanoseconds and bytes, whenever an epoch is appended: the oldest
-	// segments are removed. A segment holds an eighth of either, or 64 MiB, so that no epoch stays for longer
-	// than 9/8 of Age and two Periods. Age counts from the earlier of the latest two epochs, so that one from a
-	// clock that ran ahead removes nothing. 0 means no limit.
+	// Age and Bytes limit what is kept, in nanoseconds and bytes, whenever an epoch is appended: the oldest segments are removed. A
+	// segment holds an eighth of either, or 64 MiB, so that no epoch stays for longer than 9/8 of Age and two Periods. Age counts
+	// from the earlier of the latest two epochs, so that one from a clock that ran ahead removes nothing. 0 means no limit.
 	Age, Bytes int64
 	// Delay is how many nanoseconds packets take at most, and clocks differ, in all. Append warns if the counters
 	// cannot tell such delays; of a second, or a 60th of the Period if that is shorter, if Delay is 0. Sampled
@@ -123,8 +122,7 @@ func (s *Store) load() error {
 	return nil
 }
 
-// loadSegment learns what is in a segment, by reading on from its known part.
-// It returns nil if the segment does not exist.
+// loadSegment learns what is in a segment, by reading on from its known part. It returns nil if the segment does not exist.
 func (s *Store) loadSegment(seg segment) *segment {
 	f, err := s.files.open(segmentName(seg.number))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -162,8 +160,7 @@ func (s *Store) Append(r *Recorder) error {
 	return s.warn(r)
 }
 
-// warn returns an error if an epoch has so many packets that hardly any of its counters can be read, except for
-// samples.
+// warn returns an error if an epoch has so many packets that hardly any of its counters can be read, except for samples.
 func (s *Store) warn(r *Recorder) error {
 	const second = 1_000_000_000
 	c := &r.config
@@ -337,9 +334,8 @@ func (s *Store) drop(before, most int64) (epochs int, err error) {
 	return epochs, err
 }
 
-// Summary describes what is in the store now: its epochs, their span, and the bytes of its segments. Missing
-// are the parts of files in which no whole epoch was found when the store was opened or written. Queries report
-// later damage when they read it.
+// Summary describes what is in the store now: its epochs, their span, and the bytes of its segments. Missing are the parts of files
+// in which no whole epoch was found when the store was opened or written. Queries report later damage when they read it.
 func (s *Store) Summary() (c Coverage) {
 	_ = s.refresh() // or as it was
 	all := s.find(math.MinInt64, math.MaxInt64)
