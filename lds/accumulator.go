@@ -177,7 +177,7 @@ func (a *Accumulator) take(into []total, to int) {
 		a.clocks = fmt.Errorf("lds: %w", err)
 	case err == nil && t.Mean < 0: // nothing distinguishes those lost from those yet to be sent
 		a.clocks = errEarly
-	case err == nil && t.Mean < t.Hidden:
+	case err == nil && t.Mean+t.Error < t.Hidden: // by more than chance
 		a.clocks = errCopies
 	}
 	for i := range into {

@@ -52,10 +52,8 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 	if own.cells > 1 {
 		result.StdDev = math.Sqrt(own.variance())
 	}
-	before := float64(max(sent.before, received.before))
-	if before == noLimit {
-		before = 0
-	}
+	// A point that reserved room for the flow missed none: noLimit + 1 is 0.
+	before := max(1, float64(max(sent.before+1, received.before+1))) - 1
 	result.Share = float64(result.Received) / (float64(result.Received) + before)
 	// Packets that are in no cell that was read: of the held ones a random part, and those before it was admitted:
 	// a geometric number, of twice its mean's square on average, and √3 deviations off if delays rise steadily.

@@ -123,7 +123,7 @@ var sizes = map[string][2]int{
 	"lda/lost":       {547, 407},
 	"lda/mplane":     {1607, 1201},
 	"lda/kernel":     {2361, 1945},
-	"lds":            {2790, 3665},
+	"lds":            {2788, 3665},
 	"colate":         {4137, 3629},
 	"rli":            {2888, 2828},
 	"hashing":        {1556, 2275},
