@@ -3,6 +3,7 @@ package areas
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/hoplag/hoplag/internal/truth"
@@ -22,19 +23,25 @@ func TestAlikePackets(t *testing.T) {
 	}
 }
 
-// A packet is lost that is like one which crossed an earlier cut. It did not age before it was sent, though one more crossed between.
+// Packets are lost that are like one which crossed an earlier cut. They did not age before they were sent, though one more crossed
+// between, one came in the interval in which another was sent, or digests are narrow: nor are they on their way for less than none.
 func TestAlikeOneAfterAnother(t *testing.T) {
 	const tenth, cuts = areaLength / 10, 40
-	packets := []truth.Packet{{Flow: 1, Sent: 9 * tenth, Received: 11 * tenth}, {Flow: 2, Sent: 19 * tenth, Received: 21 * tenth},
-		{Flow: 1, Sent: 25 * tenth, Lost: true}}
-	for k := range int64(20 * cuts) {
-		at := k / 20 * areaLength
-		packets = append(packets, truth.Packet{Cell: int(k % 20), Flow: uint64(3 + k), Sent: at + 3*tenth, Received: at + 5*tenth})
-	}
-	a := New([]int{20}, 64, 32)
-	passAreas(a, 20, packets, cuts)
-	if got, err := a.Transit(0, 10, nil); err != nil || math.Abs(got.Mean-2*tenth) > 2*got.Error+1 || got.Error > tenth/5 {
-		t.Errorf("%.0f ± %.0f, want %d: %v", got.Mean, got.Error, 2*tenth, err)
+	first, second := truth.Packet{Flow: 1, Sent: 9 * tenth, Received: 11 * tenth}, truth.Packet{Flow: 1, Sent: 25 * tenth, Lost: true}
+	for i, packets := range [][]truth.Packet{{first, {Flow: 2, Sent: 19 * tenth, Received: 21 * tenth}, second},
+		{{Flow: 1, Sent: 9 * tenth, Received: 31 * tenth}, {Flow: 2, Sent: 15 * tenth, Received: 22 * tenth}, second},
+		{first, {Flow: 1, Sent: 15 * tenth, Lost: true}}} {
+		for k := range int64(20 * cuts) {
+			at := k/20*areaLength + 3*tenth
+			packets = append(packets, truth.Packet{Cell: 1 + int(k%20), Flow: uint64(3 + k), Sent: at, Received: at + 2*tenth})
+		}
+		a := New([]int{21}, 64, uint8(32-16*(i/2)))
+		passAreas(a, 21, packets, cuts)
+		got, err := a.Transit(0, 10, nil)
+		early, want := slices.ContainsFunc(a.alone, func(x Alone) bool { return x.Delay < 0 }), truth.Of(packets, 0, 10*areaLength).PerPacket()
+		if err != nil || early || math.Abs(got.Mean-want) > 2*got.Error+1 || got.Error > tenth/5 {
+			t.Errorf("%d: %.0f ± %.0f, want %.0f: %v; some came before they were sent: %v", i, got.Mean, got.Error, want, err, early)
+		}
 	}
 }
 

@@ -89,8 +89,8 @@ type areaCell struct {
 	number     uint32
 	first, end uint32 // events that are placed,
 	fresh      uint32 // and how many are not
-	since      uint32 // packets sent from the anchor to the oldest cut
-	alike      uint32 // the latest cut at which copies of a packet were seen to cross, or 0
+	since      uint32 // packets sent from the anchor to the oldest cut,
+	alike      uint32 // and how many of these look like others on their way
 	group      uint8
 	losses     bool      // the anchor's level is higher than the former
 	aged       uint32    // the latest cut at which it is known that nothing was lost
@@ -104,6 +104,7 @@ type areaCell struct {
 type areaEvent struct {
 	cut, sent, received uint32
 	note                uint32 // what it is judged to be; until it is placed, where its cell's state is
+	digest              uint32 // of those sent
 	level               uint64 // after it
 	sentSum, delay      uint64
 }
@@ -203,28 +204,19 @@ func below(beyond uint64) bool { return beyond != 0 && outstanding(beyond) <= 0 
 func (a *Areas) pass(i int, e areaEvent, sentTally uint64) {
 	at := a.cell(i)
 	c, was := &a.cells[at], a.cells[at].level
-	if on := (was - c.anchor) & a.mask; outstanding(on) > 0 && a.mask>>(32+digestsTell-1) != 0 && alike(on, sentTally&a.mask, a.mask) {
-		c.alike = e.cut
-	}
 	c.level = (was + e.level) & a.mask
 	if c.unsent = c.unsent && e.sent == 0; c.unsent && e.received > 0 && a.proven >= 0 {
 		a.proven = max(a.proven, float64(a.ends[a.latest()]-a.begun))
 	} else if c.young && outstanding(was) < 0 && c.level == 0 {
 		a.proven = -1
 	}
-	c.slow = c.slow || c.alike == e.cut || below((c.level-c.anchor)&a.mask)
+	c.slow = c.slow || below((c.level-c.anchor)&a.mask)
 	a.passes[i] = c.passing()
 	a.net[len(a.ends)] += int(e.sent) - int(e.received)
 	a.surplus += int64(e.received) - int64(e.sent)
-	e.level, e.note = c.level, at
+	e.level, e.note, e.digest = c.level, at, uint32(sentTally&a.mask>>32)
 	c.fresh++
 	a.events = append(a.events, e)
-}
-
-// alike reports whether a packet looks like each of several, as copies of one do: of the two tallies one has a single packet.
-func alike(x, y, mask uint64) bool {
-	n, m := uint64(uint32(x)), uint64(uint32(y))
-	return n == 1 && m > 0 && x*m&mask == y || m == 1 && y*n&mask == x
 }
 
 // Next ends the interval, at a time by the clock of the timestamps. Both points must cut within the least delay
@@ -334,7 +326,7 @@ func (a *Areas) keep(oldest int) {
 		late := c.losses && float64(a.ends[oldest]-c.moved) < longestKept*a.step // packets may still come
 		a.places[c.number], a.passes[c.number] = 0, false
 		if c.first < c.end || c.level != c.anchor || c.level != c.told || late { // others are as empty as they ever were
-			c.slow = c.young || c.unsent || a.alike(&c) || a.wasBelow(&c, events[c.first:])
+			c.slow = c.young || c.unsent || a.wasBelow(&c, events[c.first:])
 			cells = append(cells, c)
 			a.places[c.number], a.passes[c.number] = uint32(len(cells)), c.passing()
 		}
@@ -405,13 +397,15 @@ func (a *Areas) advance(c *areaCell, keep int) {
 				c.losses = outstanding(c.oldest) > outstanding(c.anchor)
 				c.former, c.moved = c.anchor, a.ends[from]
 			}
-			c.anchor, c.since, c.young = c.oldest, 0, a.early(to)
+			c.anchor, c.since, c.alike, c.young = c.oldest, 0, 0, a.early(to)
 		}
 		if from = to + 1; from > keep || k == c.end {
 			return
 		}
 		e := &a.events[k]
-		c.oldest, c.judged, c.since = e.level, judgement(e.note), c.since+e.sent
+		if c.oldest, c.judged, c.since = e.level, judgement(e.note), c.since+e.sent; c.judged&repeated != 0 {
+			c.alike += e.sent
+		}
 	}
 }
 

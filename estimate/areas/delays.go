@@ -16,7 +16,7 @@ type delays struct {
 	sent     []sentGroup // by interval
 	doubt    float64     // what is not known of the time: standard errors that add up,
 	variance float64     // and variances
-	unknown  bool        // packets came that had been sent before the cuts that are kept, or are alike, of which others may have come
+	unknown  bool        // packets came that had been sent before the cuts that are kept
 	stays    moment      // which part of the packets sent evenly in an interval stay at its end, by those that were alone
 
 	left []leftPackets // of one cell, in the order in which they were sent
@@ -98,7 +98,15 @@ func (d *delays) cell(c *areaCell) {
 	if n := len(a.passed); n == 0 || int(a.passed[n-1].cut)-a.before <= d.from || int(a.passed[0].cut)-a.before > d.to {
 		return // nothing passed in the window
 	}
-	d.unknown = d.unknown || a.alike(c)
+	mistaken := float64(c.alike) // packets that were taken for earlier ones, which took no longer than the patience
+	for i := range a.passed {
+		if e := &a.passed[i]; judgement(e.note)&repeated != 0 {
+			mistaken += float64(e.sent)
+		}
+	}
+	if mistaken > 0 {
+		d.doubt += mistaken * a.patience / math.Sqrt(3)
+	}
 	d.left = d.left[:0]
 	if moved := (level - c.anchor) & a.mask; outstanding(moved) > 0 {
 		d.left = append(d.left, leftPackets{tally: moved, packets: float64(outstanding(moved)), variance: sq(a.patience)})
@@ -145,7 +153,7 @@ func (d *delays) part(c *areaCell, from, first, next int, level uint64) {
 	for i, cut := range [2]int{d.from, d.to} {
 		if crosses[i] {
 			x := &a.span
-			x.from, x.to, x.level, x.before, x.alike = from, at, level, 0, false
+			x.from, x.to, x.level, x.before = from, at, level, 0
 			a.fill(c, first, true, level)
 			d.ends[i].bound(a.bounds(x, cut), 1)
 		}

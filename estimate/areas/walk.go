@@ -20,9 +20,10 @@ type areaState struct {
 type judgement uint8
 
 const (
-	settled judgement = 1 << iota
-	over              // a lower level came back after it
-	known             // it is settled by what was seen a patience later, as it would be after a loss
+	settled  judgement = 1 << iota
+	over               // a lower level came back after it
+	known              // it is settled by what was seen a patience later, as it would be after a loss
+	repeated           // it begins with packets that look like others on their way
 )
 
 func (s *areaState) is(what judgement) bool { return s.judged&what != 0 }
@@ -49,7 +50,7 @@ type span struct {
 	unknown     bool    // nothing tells the areas, because of packets that were on their way at the beginning
 	exact       bool    // nothing was lost, and nothing else came
 	open        bool    // the cell has not settled since
-	alike       bool    // copies of one packet may be on their way in the cell
+	alike       bool    // packets were sent in it that look like others on their way
 	known       bool    // would be over by now also if packets had been lost
 	young       bool    // packets of before the beginning may have come in it
 
@@ -83,7 +84,7 @@ func (a *Areas) walk(after, before int, visit func(*span)) {
 	for i := range a.cells {
 		c, x, at := &a.cells[i], &a.span, 0
 		a.passed = a.events[c.first:c.end]
-		x.cell, x.group, x.alike = int(c.number), int(c.group), a.alike(c)
+		x.cell, x.group = int(c.number), int(c.group)
 		x.from, x.level, x.before, x.losing = 0, c.anchor, float64(c.since), c.losses
 		from, level, judged := 0, c.oldest, c.judged
 		for j := 0; j <= len(a.passed) && x.from < before; j++ { // states
@@ -117,7 +118,6 @@ func (a *Areas) judge() {
 	a.judged, a.lastAged = a.patience, a.agedBefore(0, a.latest(), a.ends[a.latest()])
 	a.younger = zeros(a.younger, len(a.places)/64+1)
 	for i := range a.cells {
-		a.repeat(&a.cells[i])
 		a.settle(&a.cells[i])
 	}
 }
@@ -126,7 +126,7 @@ func (a *Areas) judge() {
 func (a *Areas) settle(c *areaCell) {
 	a.passed = a.events[c.first:c.end]
 	a.states, c.aged = resize(a.states, len(a.passed)+1), 0
-	s, alike, from, level := a.states, a.alike(c), 0, c.oldest
+	s, from, level := a.states, 0, c.oldest
 	for j := range s {
 		s[j] = areaState{from: from, to: a.latest(), level: level}
 		if j < len(a.passed) {
@@ -136,17 +136,20 @@ func (a *Areas) settle(c *areaCell) {
 		if s[j].level == c.anchor || j > 0 && c.losses && s[j].level == c.former {
 			s[j].judged = settled
 		}
+		if j > 0 && a.repeats(c, j-1) {
+			s[j].judged |= repeated
+		}
 	}
 	for j, later := len(s)-1, math.MaxInt; j >= 0; j, later = j-1, s[j].least {
 		s[j].least = min(later, outstanding(s[j].level))
 	}
 	for j := range s {
-		if s[j].is(over|known) || j > 0 && !s[j-1].is(over) && s[j-1].level == s[j].level && !(alike && a.passed[j-1].sent > 0) {
+		if s[j].is(over|known) || j > 0 && !s[j-1].is(over) && s[j-1].level == s[j].level && !s[j].is(repeated) {
 			continue // is judged
 		}
 		// Where what is outstanding is lost, later cuts have as many only at the same level.
 		last, least := j, outstanding(s[j].level)
-		for k := j + 1; k < len(s) && s[k].least <= least && outstanding(s[k].level) >= least && !(alike && a.passed[k-1].sent > 0); k++ {
+		for k := j + 1; k < len(s) && s[k].least <= least && outstanding(s[k].level) >= least && !s[k].is(repeated); k++ {
 			if s[k].level == s[j].level {
 				last = k
 			} else if outstanding(s[k].level) == least {
@@ -159,7 +162,7 @@ func (a *Areas) settle(c *areaCell) {
 			if s[k].level != s[j].level {
 				s[k].judged = over // what was outstanding there has come since
 			} else if long || s[k].is(settled) {
-				if s[k].judged = s[k].judged&over | settled; float64(end-a.ends[s[k].from]) >= a.patience {
+				if s[k].judged = s[k].judged&^known | settled; float64(end-a.ends[s[k].from]) >= a.patience {
 					s[k].judged |= known
 					s[k].aged = a.agedBefore(s[k].from, s[k].to, end)
 				}
@@ -180,19 +183,16 @@ func (a *Areas) settle(c *areaCell) {
 	}
 }
 
-// repeat finds packets that look like one before, beside others that were on their way throughout: each the only one
-// of the cell that was sent in its interval, in which none came. [Areas.pass] finds those that are beside no others.
-func (a *Areas) repeat(c *areaCell) {
-	passed := a.events[c.first:c.end]
-	rise := func(at int) uint64 { return (passed[at].level - a.levelBefore(c, at)) & a.mask }
-	for j := range passed {
-		e := &passed[j]
-		for i := j - 1; i >= 0 && e.sent == 1 && e.received == 0 && passed[i].level != c.anchor && a.mask>>(32+digestsTell-1) != 0; i-- {
-			if passed[i].sent == 1 && rise(i) == rise(j) {
-				c.alike, c.slow, a.passes[c.number] = max(c.alike, e.cut), true, true
-			}
-		}
+// repeats reports whether all that was sent in an event, and all that was on its way before, look like one packet. If digests are
+// narrow, both have to be one, or chance would say so. If not, one that was sent may also look like one sent before, beside others.
+func (a *Areas) repeats(c *areaCell, at int) bool {
+	e, on, wide := &a.passed[at], a.levelBefore(c, at)-c.anchor, a.mask>>(32+digestsTell-1) != 0
+	n, sent, one := outstanding(on), uint64(e.digest)<<32|uint64(e.sent), e.sent == 1
+	again := n > 0 && e.sent > 0 && (wide || n == 1 && one && a.digestsShow()) && (on*uint64(e.sent)-sent*uint64(n))&a.mask == 0
+	for i := at - 1; i >= 0 && !again && wide && one && a.passed[i].level != c.anchor; i-- {
+		again = a.passed[i].sent == 1 && a.passed[i].digest == e.digest
 	}
+	return again
 }
 
 // agedBefore returns the latest cut from one up to another that is a patience before a time, or the first.
@@ -203,14 +203,11 @@ func (a *Areas) agedBefore(from, to int, end int64) int {
 	return to
 }
 
-// alike reports whether copies of one packet may be on their way in a cell, which levels do not tell apart.
-func (a *Areas) alike(c *areaCell) bool { return c.alike > 0 && int(c.alike) > a.before-100 }
-
 // fill tells what passed in each cut of the span. It begins with event number at, and ends at a level.
 func (a *Areas) fill(c *areaCell, at int, closed bool, now uint64) {
 	x, n := &a.span, a.span.to-a.span.from
 	x.lost, x.exact, x.open = outstanding(now)-outstanding(x.level), closed && now == x.level, !closed
-	x.late, x.owed, x.joined, x.sure = 0, 0, 0, 0
+	x.late, x.owed, x.joined, x.sure, x.alike = 0, 0, 0, 0, x.before > 0 && c.alike > 0
 	if closed && c.losses && now == c.former && x.level == c.anchor && now != x.level {
 		x.late, x.owed, x.exact = -x.lost, -float64(x.lost)*float64(a.ends[x.from]-c.moved), true
 		x.level = now
@@ -229,7 +226,7 @@ func (a *Areas) fill(c *areaCell, at int, closed bool, now uint64) {
 		} else {
 			e := &a.passed[at]
 			at++
-			now = e.level
+			now, x.alike = e.level, x.alike || judgement(e.note)&repeated != 0
 			moved := e.delay + uint64(outstanding(now)-lost)*uint64(a.ends[cut]) - uint64(was-lost)*uint64(a.ends[cut-1])
 			x.area[k], x.in[k], x.out[k] = a.near(moved, e.received), e.received, e.sent
 			x.after[k] = float64(estimate.SignExtend(e.sentSum-uint64(e.sent)*uint64(a.ends[cut-1]), a.bits))
