@@ -91,10 +91,10 @@ func TestExperimentsRepeat(t *testing.T) {
 	}
 	t.Chdir("..") // where the captures are
 	var files []map[string]string
-	for _, seed := range []string{"1", "1", "2"} {
+	for i, seed := range []string{"1", "1", "2"} {
 		dir := t.TempDir()
 		args := []string{"-quick", "-out", dir, "-seed", seed, "rli-7", "ours-clock", "real-lda"}
-		if _, _, err := commanded(experiments(), args...); err != nil {
+		if _, _, err := commanded(experiments(), args[:len(args)-i/2]...); err != nil { // captures know no seed
 			t.Fatal(err)
 		}
 		files = append(files, contents(t, dir))

@@ -55,7 +55,10 @@ func (r *Recorder) makeRoom() {
 }
 
 func compareSamples(a, b sample) int {
-	return cmp.Or(cmp.Compare(a.flow, b.flow), cmp.Compare(a.tag, b.tag), cmp.Compare(a.at, b.at))
+	if a.flow == b.flow && a.tag == b.tag {
+		return cmp.Compare(a.at, b.at)
+	}
+	return cmp.Compare(uint64(a.flow)<<32|uint64(a.tag), uint64(b.flow)<<32|uint64(b.tag))
 }
 
 func (r *Recorder) limitTo(limit uint32) {

@@ -15,7 +15,7 @@ import (
 
 const (
 	nameCut    = 10e6    // ns between cuts of the counters that names are found by
-	nameReport = 40      // cuts between searches
+	nameReport = 40      // cuts between searches at least
 	mostSent   = 1 << 20 // packets sent that are kept for a search
 )
 
@@ -28,6 +28,7 @@ type namer struct {
 	first  int64 // time of the first packet
 	end    int64 // of the present cut
 	cuts   int
+	due    int // cuts at the next search
 	sent   []sending
 	named  []named
 }
@@ -45,7 +46,7 @@ type named struct {
 }
 
 func newNamer() (n *namer, err error) {
-	n = &namer{config: lda.DefaultConfig}
+	n = &namer{config: lda.DefaultConfig, due: nameReport}
 	n.config.DigestBits = 32
 	n.total, err = lda.NewAccumulator(n.config)
 	for i := range n.points {
@@ -77,9 +78,10 @@ func (n *namer) cut(end int64) {
 	n.points[trace.Ingress].Reset()
 	n.points[trace.Egress].Reset()
 	n.end = end + nameCut
-	if n.cuts++; n.cuts%nameReport == 0 {
+	if n.cuts++; n.cuts >= n.due {
 		n.total.End()
-		n.total.Estimate() // tells it how long packets take
+		n.total.Estimate() // tells it how long packets take: the longer, the more each search walks through
+		n.due = n.cuts + max(nameReport, n.total.Settling())
 	}
 	for n.total.Settled() {
 		n.search()
