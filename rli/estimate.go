@@ -69,7 +69,7 @@ func (r *Receiver) Total() (Result, error) {
 	if q := &r.quality; err == nil && res.error < math.Inf(1) { // references are a sample of all packets
 		all := max(q.packets, 1)
 		res.bias += (math.Abs(q.lean) + 2*q.behind/math.Sqrt(float64(max(r.total.stretches(), 1)))) / all // all held up
-		res.error = math.Sqrt(q.squares/all/all + q.stamps()/float64(res.N))
+		res.error, res.hidden = math.Sqrt(q.squares/all/all+q.stamps()/float64(res.N)), 0
 	}
 	return res, err
 }
@@ -104,20 +104,22 @@ type Result struct {
 	// Delay describes the estimated delays of the packets, eq. (5) and (6). N is their number, and the divisor
 	// of the deviation. A delay includes the time to send the packet itself.
 	estimate.Delay
-	error   float64 // deviation of the mean's error
-	spread  float64 // of that of the packets' deviation
-	single  float64 // of one packet's
-	bias    float64 // at most, beside
-	apart   float64 // what the deviation is off by at most, beside
-	degrees float64 // of freedom
-	rare    float64 // deviations that errors are if few are not 0
+	error               float64 // deviation of the mean's error
+	spread              float64 // of that of the packets' deviation
+	single              float64 // of one packet's
+	bias                float64 // at most, beside
+	apart               float64 // what the deviation is off by at most, beside
+	degrees             float64 // of freedom
+	rare                float64 // deviations that errors are if few are not 0
+	hidden, share, most float64 // see METHODS.md, section 4: what pairs do not show
 }
 
 const (
-	least          = 128 // references from which intervals are made, as a burst goes on for several
-	enough         = 64  // pairs that tell whether errors are alike
-	fewestDegrees  = 3   // and one for each stretch, of Student's distribution: predictions are off themselves
-	untestedErrors = 3   // typical ones that packets may be off by which no reference tested
+	least          = 128  // references from which intervals are made, as a burst goes on for several
+	enough         = 64   // pairs that tell whether errors are alike
+	fewestDegrees  = 3    // and one for each stretch, of Student's distribution: predictions are off themselves
+	twoDeviations  = 1.96 // hold at 95 %, as what is likely is hidden
+	untestedErrors = 3    // typical ones that packets may be off by which no reference tested
 )
 
 // result returns the estimate of a record, together with packets that were not estimated.
@@ -127,8 +129,7 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 		return Result{}, err
 	}
 	q, n, stretches := &r.quality, float64(f.count()), float64(max(f.stretches(), 1))
-	res := Result{Delay: f.delay()}
-	sum := *f
+	res, sum := Result{Delay: f.delay()}, *f
 	sum.begin(sum.last, 0)
 	variance := float64(sum.error) / (n * n) // of the mean
 	single := variance * stretches
@@ -139,7 +140,8 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	}
 	// The same errors corrected predictions: their ratio is drawn to one, more if few large ones decide it.
 	many := q.seen * q.seen / max(q.fourths, math.SmallestNonzeroFloat64)
-	ratio, shared := (many*q.seen/q.told+least)/(many+least), q.alike()
+	ratio := (many*q.seen/q.told + least) / (many + least)
+	shared, hidden := q.alike()
 	// Of errors as uncertain as predicted, fourth powers are so many times squared squares: the sum of k has a kth of that.
 	kurtosis, part := q.told*q.told/max(q.foretold, math.SmallestNonzeroFloat64)/many, 1/sum.alike()+shared
 	// All estimates, which learn from references, may be off by two standard errors of these.
@@ -152,6 +154,7 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	}
 	degrees := fewestDegrees + 1/part
 	unsure := math.Sqrt(1 - 1/degrees)
+	res.hidden, res.share, res.most = hidden, n/float64(max(r.total.count(), 1)), math.Sqrt(3*max(kurtosis, 1))
 	if kurtosis > 3 {
 		res.rare = math.Sqrt(3+(kurtosis-3)*part) / unsure
 	}
@@ -175,6 +178,10 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 // MeanInterval returns the mean's interval at a confidence above 0 and below 1: unbounded with fewer than 128 references.
 func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	half := r.half(r.error, confidence) + r.bias
+	// Fewer flows than may be outside, or this one, may have all that is hidden.
+	if beyond := estimate.NormalQuantile((1+confidence)/2) - twoDeviations; beyond > 0 && r.hidden > 0 {
+		half = max(half, min(math.Sqrt(beyond*r.hidden/max(r.share, 1-confidence)), r.most)*r.single+r.bias)
+	}
 	return estimate.Interval{Low: r.Mean - half, High: r.Mean + half, Confidence: confidence}
 }
 
@@ -190,9 +197,6 @@ func (r *Result) half(error, confidence float64) float64 {
 // the errors of estimates that are smoother than delays, and includes those of references.
 func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 	half := r.half(r.spread, confidence) + r.apart
-	return estimate.Interval{
-		Low:        max(math.Sqrt(max(r.StdDev*r.StdDev-r.single*r.single, 0))-half, 0),
-		High:       math.Hypot(r.StdDev, r.single) + half,
-		Confidence: confidence,
-	}
+	low, high := math.Sqrt(max(r.StdDev*r.StdDev-r.single*r.single, 0)), math.Hypot(r.StdDev, r.single)
+	return estimate.Interval{Low: max(low-half, 0), High: high + half, Confidence: confidence}
 }

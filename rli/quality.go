@@ -88,15 +88,15 @@ func (r *Receiver) meet(f hashing.Flow, off float64) {
 }
 
 // alike returns the part of their errors that a flow's stretches have in common: what pairs of errors say and, unless
-// these tell it to within an eighth, what chance may hide.
-func (q *quality) alike() float64 {
+// these tell it to within an eighth, what chance may hide: that is then hidden, instead.
+func (q *quality) alike() (part, hidden float64) {
 	chance := math.Sqrt(q.commonest)
 	if q.twins == 0 {
-		return 1
+		return 1, 0
 	} else if q.twins > math.Sqrt(enough)*chance {
-		chance = 0
+		hidden, chance = chance/q.twins, 0
 	}
-	return min((max(q.common, 0)+chance)/q.twins, 1)
+	return min((max(q.common, 0)+chance)/q.twins, 1), hidden
 }
 
 // test estimates the left reference from its neighbours or, with Left, the right one from the left.

@@ -86,8 +86,7 @@ func (r *record) merge(b record, stretch uint32) {
 	}
 	b.rebase(r.base)
 	r.tally = min(r.stretches()+b.stretches(), mostStretches)<<countBits | (r.count()+b.count())&countMask
-	r.sum += b.sum
-	r.squares += b.squares
+	r.sum, r.squares = r.sum+b.sum, r.squares+b.squares
 	r.vary(b.error, b.fourths)
 	r.doubt(doubts(b.doubtful&allDoubts), uint64(b.doubtful>>doubtBits))
 }
@@ -96,8 +95,7 @@ func (r *record) merge(b record, stretch uint32) {
 func (r *record) rebase(base int64) {
 	step, n := float64(r.base-base), float64(r.count())
 	r.squares += step * (2*float64(r.sum) + n*step)
-	r.sum += int64(r.count()) * (r.base - base)
-	r.base = base
+	r.sum, r.base = r.sum+int64(r.count())*(r.base-base), base
 }
 
 // seal makes a record ready to leave the receiver: its base is then the mean, rounded down.
@@ -118,7 +116,6 @@ func (r *Receiver) seal(f record) record {
 
 // delay returns the estimate of the record, eq. (5) and (6).
 func (r *record) delay() estimate.Delay {
-	n := float64(r.count())
-	mean := float64(r.sum) / n
+	n, mean := float64(r.count()), float64(r.sum)/float64(r.count())
 	return estimate.Delay{Mean: float64(r.base) + mean, StdDev: math.Sqrt(max(r.squares/n-mean*mean, 0)), N: r.count()}
 }

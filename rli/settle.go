@@ -196,6 +196,5 @@ func (r *Receiver) locate(h *held, delay int64) *record {
 
 // round returns the nearest whole number. Conversion rounds towards zero; 2^41 ns are 36 minutes.
 func round(x float64) int64 {
-	const up = 1 << 41
-	return int64(x+(up+0.5)) - up
+	return int64(x+(1<<41+0.5)) - 1<<41
 }
