@@ -165,7 +165,7 @@ func (c *clocks) tell(r *Report, added float64) (unknown error) {
 	default:
 		unknown = errors.New("nothing came back")
 	}
-	// The slower of the two show a step, too, where one path gets longer and the other shorter, or where few were fast.
+	// The slower of the two seem to show a step, too, where one path gets longer and the other shorter, or where few were fast.
 	if m.known && m.reading.Stepped && !faster || x.known && x.reading.Stepped && (faster || !m.known) {
 		r.Err = cmp.Or(r.Err, fmt.Errorf("%w: that of %s or of %s, or its rate changed", ErrStep, name(r.From), name(r.To)))
 		r.Forth.Err, r.Back.Err = cmp.Or(r.Forth.Err, r.Err), cmp.Or(r.Back.Err, r.Err)

@@ -118,7 +118,7 @@ func (a *Areas) takeOut(x *Lost) int {
 		return 0
 	}
 	e := &rest[at]
-	e.sent, e.sentSum, e.delay = e.sent-1, e.sentSum-uint64(x.Sent), e.delay+uint64(x.Sent)
+	e.sent, e.sentSum, e.digest, e.delay = e.sent-1, e.sentSum-uint64(x.Sent), (e.digest-x.Digest)&uint32(a.mask>>32), e.delay+uint64(x.Sent)
 	a.net[x.Cut-a.before]--
 	a.taken = append(a.taken, taken{Lost: *x})
 	c.level = (c.level - x.tally()) & a.mask

@@ -183,8 +183,8 @@ func (a *Areas) settle(c *areaCell) {
 	}
 }
 
-// repeats reports whether all that was sent in an event, and all that was on its way before, look like one packet. If digests are
-// narrow, both have to be one, or chance would say so. If not, one that was sent may also look like one sent before, beside others.
+// repeats reports whether all that was sent in an event looks like all that was on its way before. If digests are narrow, both have
+// to be one packet, or chance would make them look alike. If not, one that was sent may also look like one sent before, beside others.
 func (a *Areas) repeats(c *areaCell, at int) bool {
 	e, on, wide := &a.passed[at], a.levelBefore(c, at)-c.anchor, a.mask>>(32+digestsTell-1) != 0
 	n, sent, one := outstanding(on), uint64(e.digest)<<32|uint64(e.sent), e.sent == 1
