@@ -54,5 +54,3 @@ func TestZeroValues(t *testing.T) {
 		t.Errorf("no answer has a mean in %v", i)
 	}
 }
-
-func second[T any](_ T, err error) error { return err }
