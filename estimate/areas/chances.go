@@ -25,17 +25,18 @@ func (l *losses) weight(group, from, to int) float64 {
 func (l *losses) awaits(group int) {
 	of, last := &l.groups[group], l.areas.latest()
 	times, often := float64(last*l.areas.size(group)), of.hazards[last]/max(1, float64(last))
-	of.wait = 0
+	of.wait, of.waits = 0, 0
 	for i := 0; i < 3 && l.share > 0 && len(l.areas.taken) == 0; i++ { // the weight depends on it
-		wait, all := 0.0, 0.0
+		wait, waits, all := 0.0, 0.0, 0.0
 		for cuts, spans := range of.lengths {
 			if n := float64(cuts); spans > 0 {
 				spans *= min(math.Exp(often*n)/l.freeFor(group, 0, last, n), 1/leastFree)
 				all += spans * n
 				wait += spans * n * (n - 1) / 2
+				waits += spans * n * n * (n - 1) / 3
 			}
 		}
-		of.wait = wait / max(1, times, all)
+		of.wait, of.waits = wait/max(1, times, all), waits/max(1, times, all)
 	}
 }
 
@@ -68,25 +69,29 @@ func (l *losses) free(group, from, to int) float64 {
 }
 
 // freeFor is free of cuts at a distance: the time without loss before them and the time after are long enough
-// together, also for the cell to wait at either end until nothing is on its way.
+// together. At either end the cell may wait until nothing is on its way: mostly not, or else for one time, so
+// that mean and mean square are right.
 func (l *losses) freeFor(group, from, to int, apart float64) (chance float64) {
 	rest := math.Ceil(min(l.areas.patience/max(l.areas.step, 1), longestKept) - apart)
 	if rest <= 0 {
 		return 1
 	}
-	of := &l.groups[group]
-	n, before := int(math.Round(rest+2*of.wait)), 1.0 // before: that it loses nothing in i intervals before
-	after := append(l.after[:0], 1)                   // that it loses nothing in so many intervals after
-	for len(after) <= n {
-		after = append(after, after[len(after)-1]*of.stay(to+len(after)))
-	}
-	for i := 0; i < n && before > leastFree; i++ {
-		next := before * of.stay(from-i)
-		chance += (before - next) * after[n-i]
-		before = next
+	of, after := &l.groups[group], append(l.after[:0], 1) // after: that it loses nothing in so many intervals after
+	long, share := of.waits/max(of.wait, 1e-9), min(1, sq(of.wait)/max(of.waits, 1e-9))
+	for ends, times := range [3]float64{sq(1 - share), 2 * share * (1 - share), sq(share)} {
+		n, before := int(math.Round(rest+float64(ends)*long)), 1.0 // before: that it loses nothing in i intervals before
+		for i := 0; i < n && before*times > leastFree; i++ {
+			for len(after) <= n {
+				after = append(after, after[len(after)-1]*of.stay(to+len(after)))
+			}
+			next := before * of.stay(from-i)
+			chance += times * (before - next) * after[n-i]
+			before = next
+		}
+		chance += times * before
 	}
 	l.after = after
-	return max(chance+before, leastFree)
+	return max(chance, leastFree)
 }
 
 // chances returns where those of two cuts are kept.

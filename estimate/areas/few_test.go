@@ -98,7 +98,7 @@ func TestWeightsAllowForWaiting(t *testing.T) {
 	for i := range got {
 		r, of := &a.pool(from, to).groups[0], &a.losses.groups[0]
 		got[i] = (r.area - (r.by-1)*r.stands.all.a) / (r.exact + r.stands.all.n) / truth.Of(packets, from*areaLength, to*areaLength).PerPacket()
-		of.wait, of.chances = 0, make([]chances, len(of.chances))
+		of.wait, of.waits, of.chances = 0, 0, make([]chances, len(of.chances))
 	}
 	if math.Abs(got[0]-1) > error || got[1] < 1+error {
 		t.Errorf("%.3f times the mean, and %.3f by weights that do not allow for waiting", got[0], got[1])

@@ -12,6 +12,8 @@ type losses struct {
 	of         float64
 	share      float64 // of packets lost
 	doubt      float64 // its relative error
+	noise      float64 // mean square of what was sent in a cut and has not come, less what was lost
+	bursty     bool    // burst is greater than chance makes it
 	burst      float64 // how many packets are lost together, by how much losses vary from cut to cut
 	even       float64 // shape of the gamma distribution of losses in a cut
 	bursts     float64 // in which packets were lost, as far as is known
@@ -29,13 +31,13 @@ type usualCut struct{ packets, time float64 }
 
 // groupLosses is what the cells of a group tell of losses.
 type groupLosses struct {
-	covered float64 // share of the packets of a patience ago that are accounted for
-	cuts    []cutLosses
-	hazards []float64 // packets that a cell loses up to each cut, on average
-	stays   []float64 // chance that it loses nothing in a cut, by cut, and in the first place as in all on average
-	chances []chances // by two cuts: the latest asked for of those that share a place
-	lengths []float64 // how many exact spans have so many cuts
-	wait    float64   // cuts until a cell is empty, on average
+	covered     float64 // share of the packets of a patience ago that are accounted for
+	cuts        []cutLosses
+	hazards     []float64 // packets that a cell loses up to each cut, on average
+	stays       []float64 // chance that it loses nothing in a cut, by cut, and in the first place as in all on average
+	chances     []chances // by two cuts: the latest asked for of those that share a place
+	lengths     []float64 // how many exact spans have so many cuts
+	wait, waits float64   // cuts until a cell is empty, on average, and the mean of its square
 }
 
 // cutLosses is what the cells of a group tell of losses in a cut.
@@ -71,8 +73,36 @@ func (l *losses) observe(a *Areas, from, to int) {
 		l.longest = max(l.longest, l.latest)
 	}
 	l.pool()
-	l.known()
+	if l.known(); l.bursty { // a third round would tell no more
+		for _, of := range l.groups {
+			for k := range of.cuts {
+				of.cuts[k].lost = 0
+			}
+		}
+		a.walk(0, a.latest(), l.place)
+		clear(l.sent)
+		clear(l.lost)
+		l.pool()
+		l.known()
+	}
 	l.disperse()
+}
+
+// place spreads the losses of a span over its cuts once more: more of them to cuts in which other cells lost more.
+func (l *losses) place(x *span) {
+	if !x.known || x.lost == 0 || x.late > 0 {
+		return
+	}
+	cuts, before := l.groups[x.group].cuts, l.areas.rate(0)*x.before
+	all := before
+	for k, out := range x.out {
+		all += l.areas.rate(x.from+1+k) * float64(out)
+	}
+	each := float64(x.lost) / max(all, 1e-300)
+	cuts[0].lost += each * before
+	for k, out := range x.out {
+		cuts[x.from+1+k].lost += each * l.areas.rate(x.from+1+k) * float64(out)
+	}
 }
 
 // known adds up what is known of losses, and by how much they vary from cut to cut, now and lately.
@@ -91,11 +121,12 @@ func (l *losses) known() {
 		squares += sq(l.lost[k])
 	}
 	l.bursts = max(0, min(sum(l.lost), sq(sum(l.lost))/max(squares, 1e-9)))
-	l.burst, l.even = 1, 1
+	l.burst, l.even, l.bursty = 1, 1, false
 	if n > 4 && l.share > 0 {
 		expected, chance := l.share*l.of, math.Sqrt(2/n)
 		l.burst = max(1, varied/expected)
 		l.even = expected / n / max(chance, l.burst-1)
+		l.bursty = l.burst-1 > chance
 	}
 	l.crowded = l.share == 0 && l.crowds()
 }
@@ -121,12 +152,19 @@ func (l *losses) believed() bool { return l.late > 2 }
 // how often cells lose packets.
 func (l *losses) disperse() {
 	l.doubt = math.Sqrt(l.burst / max(1, l.total))
+	var noise moment
+	for k, sent := range l.sent {
+		if sent > 0 {
+			noise.add(1, float64(l.areas.net[k])-l.lost[k]*l.all(k)/sent)
+		}
+	}
+	l.noise = noise.squares / max(1, noise.n)
 	for g := range l.groups {
 		of := &l.groups[g]
 		of.hazards, of.chances = resize(of.hazards, len(of.cuts)), zeros(of.chances, places*len(of.cuts))
 		of.hazards[0], of.stays = 0, resize(of.stays, len(of.cuts))
 		for k := 1; k < len(of.cuts); k++ {
-			of.hazards[k] = of.hazards[k-1] + max(0, l.rate(k)*of.cuts[k].all-of.cuts[k].others)/float64(l.areas.size(g))
+			of.hazards[k] = of.hazards[k-1] + max(0, l.soon(k)*of.cuts[k].all-of.cuts[k].others)/float64(l.areas.size(g))
 			of.stays[k] = math.Exp(of.hazards[k-1] - of.hazards[k])
 		}
 		of.stays[0] = math.Exp(l.hazardUp(g, -1))
@@ -313,6 +351,17 @@ func (l *losses) all(k int) (n float64) {
 		n += l.groups[g].cuts[k].all
 	}
 	return n
+}
+
+// soon is rate where it is not known yet what was lost in a cut, too: what was sent and has not come tells it,
+// by how much better that told it in other cuts than their average does.
+func (l *losses) soon(k int) float64 {
+	all := l.all(k)
+	if l.sent[k] > 0 || all == 0 || l.share == 0 || len(l.areas.taken) > 0 {
+		return l.rate(k)
+	}
+	varies := sq(l.share*all) / l.even
+	return l.share + (max(0, float64(l.areas.net[k]))/all-l.share)*varies/(varies+l.noise)
 }
 
 // leastFree is the least chance that is told from none: a span stands for no more than one over it.
