@@ -40,7 +40,7 @@ type Areas struct {
 
 	places   []uint32    // of all cells: where their state is, in cells, plus 1, or 0 if only calm events pass them
 	passes   []bool      // of all cells: none of their events is calm now
-	sends    []bool      // of all cells: events that were calm since the beginning had packets
+	sends    []bool      // of all cells: packets passed in calm events since the beginning
 	calm     []calmEvent // in order of time, which left cells as they were
 	calmTo   []int       // how many of them precede each cut that is kept
 	cells    []areaCell  // those that others pass
