@@ -158,7 +158,7 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 		guess = min(s.usual(f), off*off+v[f]/told) / s.variance[f]
 		return max(k[knownScale(unknown)], unknown*guess), unknown, guess
 	}
-	others := make([]company, len(heard))
+	others, parts := make([]company, len(heard)), make([]float32, len(heard))
 	low := func(f int, unknown float64) float64 { // the part left open: less where hardly any flow leaves any
 		if s.slack < slack {
 			unknown *= unknown
@@ -170,8 +170,10 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 			own, unknown, _ := scale(f)
 			short := low(f, unknown)
 			for i, c := range s.run(f) {
-				others[c].add(own * float64(brought[f*s.width+i]))
+				by := own * float64(brought[f*s.width+i])
+				others[c].variance += by
 				others[c].short += short * s.of(f*s.width+i)
+				parts[c] += float32(by * by)
 			}
 		}
 	}
@@ -183,48 +185,45 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 		}
 		own, unknown, guess := scale(f)
 		by := bent[f] * (1 - unknown)
-		all := s.scaled(f, left, own, guess, k[knownScale(unknown)], low(f, unknown), brought, heard, others)
-		if more := own * left / all.variance; more > 1 {
-			all.variance, all.squares = own*left, more*more*all.squares
+		d, squares, off := s.scaled(f, left, own, guess, k[knownScale(unknown)], low(f, unknown), brought, heard, others, parts)
+		if more := own * left / d; more > 1 {
+			d, squares = own*left, more*more*squares
 		}
-		off := min(all.short, mean[f]-s.base) // the true mean is not below base
+		off = min(off, mean[f]-s.base) // the true mean is not below base
 		for _, x := range [...]float64{by * by, off * off, s.miscounted(f, mean[f]), s.mixed(f, beyond)} {
-			all.add(x)
+			d, squares = d+x, squares+x*x
 		}
-		v[f], degrees[f] = math.Sqrt(all.variance), degreesOf(all.variance, all.squares)
+		v[f], degrees[f] = math.Sqrt(d), degreesOf(d, squares)
 	}
 	return v, degrees
 }
 
-// A company is what flows bring to a cell, or cells to a flow: the variance of errors, in cells as a part of D, the squares of its
-// parts, and how far all flows are below the mean of their sizes, where cells leave that open. Guesses tend to what is typical,
-// which is less, and what small flows do not get a large one does.
-type company struct{ variance, squares, short float64 }
-
-func (c *company) add(part float64) {
-	c.variance += part
-	c.squares += part * part
-}
+// A company is what flows bring to a cell: the variance of their errors, as a part of D, and how far all are below the mean of their
+// sizes, where cells leave that open. Guesses tend to what is typical, which is less, and what small flows do not get a large one does.
+type company struct{ variance, short float64 }
 
 // scaled returns the variance of flow f's mean in the estimate as weighed, if the variances of f, of D, of others in its cells and
-// of its guess are off by factors. It also returns how far the mean is off if the others have the means of their sizes.
-func (s *solver) scaled(f int, left, own, guess, rest, low float64, brought []float32, heard []hearing, others []company) (all company) {
+// of its guess are off by factors, and the squares of its parts. It also returns how far the mean is off if the others have the means
+// of their sizes.
+func (s *solver) scaled(
+	f int, left, own, guess, rest, low float64, brought []float32, heard []hearing, others []company, parts []float32,
+) (v, squares, off float64) {
 	w, common := s.Packets[f], 0.0
-	all.add(left * left * max(own, guess) / s.variance[f])
-	all.add(left * left * s.sampled[f] * rest)
+	first, sample := left*left*max(own, guess)/s.variance[f], left*left*s.sampled[f]*rest
+	v, squares = first+sample, first*first+sample*sample
 	for i, c := range s.run(f) {
-		part, by := s.of(f*s.width+i), float64(brought[f*s.width+i])
+		part, by, x := s.of(f*s.width+i), float64(brought[f*s.width+i]), &others[c]
 		most := 1 / (1 + max(0, float64(heard[c].noise)-by))
 		said := left * w * part * heard[c].trust * most
 		unit := said * most * left * w * part
-		all.add(unit * rest)
-		all.variance += unit * max(0, others[c].variance-own*by)
-		all.squares += unit * unit * max(0, others[c].squares-own*by*own*by)
+		by *= own
+		v += unit * (rest + max(0, x.variance-by))
+		squares += unit * unit * (rest*rest + max(0, float64(parts[c])-by*by))
 		common += said * math.Sqrt(s.Variance[c]) // cells of one flow lost the same packets
-		all.short += said * (others[c].short - low*part)
+		off += said * (x.short - low*part)
 	}
-	all.add(common * common)
-	return all
+	common *= common
+	return v + common, squares + common*common, off
 }
 
 // miscounted returns the variance of the mean of flow f from the doubt of its packets: those in its cells that

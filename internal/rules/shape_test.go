@@ -115,7 +115,7 @@ var sizes = map[string][2]int{
 	".":              {3647, 3929},
 	"estimate":       {875, 1163},
 	"estimate/areas": {3254, 991},
-	"estimate/joint": {1514, 951},
+	"estimate/joint": {1513, 951},
 	"estimate/clock": {1161, 895},
 	"lda":            {2677, 3131},
 	"lda/control":    {450, 757},
