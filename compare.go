@@ -229,6 +229,8 @@ func (c *comparison) release() Report {
 		*into = w.tell(c.meeting, h.after, h.ended, r.Begins, len(c.held) == 0)
 		if errors.Is(r.Err, ErrStep) {
 			into.Err = cmp.Or(into.Err, r.Err)
+		} else if errors.Is(into.Err, ErrIdle) && h.after == h.ended {
+			into.Err = cmp.Or(r.Err, into.Err) // nobody knows what passed
 		} else if errors.Is(into.Err, ErrUnlike) && guessed {
 			into.Err = fmt.Errorf("%w; or %w", into.Err, errApart)
 		} else if was.least < -aligned && was.added-was.lag != w.told.added-w.told.lag {

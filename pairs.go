@@ -145,7 +145,8 @@ func (m *meeting) silent() error {
 	a, b := m.ends[first].ahead, m.ends[second].ahead
 	if a != nil && b != nil && m.seal.config.ClocksAgree {
 		if apart := time.Duration(a.x - b.x); apart.Abs() > m.seal.config.Report {
-			return fmt.Errorf("%w, though Config.ClocksAgree says so: they are %v apart", estimate.ErrClocks, apart.Round(time.Millisecond))
+			err := map[bool]error{true: errApart, false: estimate.ErrClocks}[m.asks == nil]
+			return fmt.Errorf("%w: they are %v apart, though Config.ClocksAgree is set", err, apart.Round(time.Millisecond))
 		}
 	}
 	return ErrSilent

@@ -118,7 +118,8 @@ func TestReportString(t *testing.T) {
 		Mean: 5e6, Received: 90, Sent: 90, MeanInterval95: estimate.Interval{Low: 4e6, High: 6e6}}}
 	for unknown, want := range map[bool]string{true: "received 90, loss not known yet", false: "sent 90, lost 0 (0.00 %)"} {
 		r.Forth.LossUnknown = unknown
-		if got, want := r.String(), "a → b  5.000 ms (4.000 ms to 6.000 ms), "+want; got != want {
+		r.Back, want = r.Forth, "5.000 ms (4.000 ms to 6.000 ms), "+want
+		if got, want := r.String(), "a → b  "+want+"; back "+want; got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
