@@ -428,7 +428,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// A Key that can be found by trial is refused, and printers show no more of a point than its name, whatever the verb.
+// A Key that can be found by trial is refused, as are sums that may wrap, and printers show no more of a point than its name, whatever the verb.
 func TestKeysAreLong(t *testing.T) {
 	p := newTestPoint(t, Config{Key: testKey}, "a")
 	for _, v := range []any{p, p.Direction, p.Back} {
@@ -441,6 +441,7 @@ func TestKeysAreLong(t *testing.T) {
 		ok     bool
 	}{
 		{Config{}, false}, {Config{Key: NewKey("fifteen bytes..")}, false}, {Config{Key: testKey}, true},
+		{Config{Key: testKey, Cells: lda.Config{Banks: [4]lda.Bank{{Rows: 8}}, SumBits: 40}}, false},
 	} {
 		if err := c.config.validate(); (err == nil) != c.ok || err != nil && !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("%+v: %v", c.config, err)
