@@ -428,7 +428,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// A Key that can be found by trial is refused, as are sums that may wrap, and printers show no more of a point than its name, whatever the verb.
+// A Key that can be found by trial is refused, as are sums that may wrap. Printers show no more of a point than its name.
 func TestKeysAreLong(t *testing.T) {
 	p := newTestPoint(t, Config{Key: testKey}, "a")
 	for _, v := range []any{p, p.Direction, p.Back} {
