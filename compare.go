@@ -222,6 +222,7 @@ func (c *comparison) release() Report {
 	r := h.Report
 	r.Begins = h.after < c.since+max(c.ways[forth].joins(), c.ways[back].joins())
 	c.held = append(c.held[:0], c.held[1:]...)
+	r.Err, c.meeting.turns = cmp.Or(r.Err, c.meeting.turns), nil
 	guessed := c.meeting.asks == nil && !c.config.ClocksAgree // when records come tells which cuts belong together
 	for d, into := range [2]*Traffic{&r.Forth, &r.Back} {
 		w, was := c.ways[d], c.ways[d].told

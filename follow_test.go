@@ -378,12 +378,13 @@ func TestReplays(t *testing.T) {
 			t.Fatal(err, len(r.records))
 		}
 		p := newMeeting(a.config)
-		other := &record{interval: interval{session: 1, after: 5, through: 6}}
+		other, on := &record{interval: interval{session: 1, after: 5, through: 6}}, *r.records[0]
+		on.through++
 		for _, step := range []struct {
 			record *record
 			queued int
-		}{{r.records[0], 1}, {r.records[0], 1}, {other, 2}, {r.records[0], 2}, {other, 2}} {
-			if _, err := p.take(first, "", step.record); err != nil {
+		}{{r.records[0], 1}, {r.records[0], 1}, {other, 2}, {r.records[0], 2}, {other, 2}, {&on, 2}} {
+			if _, err := p.take(first, "", step.record); err != p.turns || (err != nil) != (step.record == &on) {
 				t.Fatal(err)
 			}
 			if n := len(p.ends[first].shards[0].queue); n != step.queued {
