@@ -120,7 +120,7 @@ type Traffic struct {
 	AtMost []float64 `json:",omitempty"`
 
 	// Flows holds the delays of the flows that passed the second point, slowest first, if Config.Flows is set.
-	// UnknownFlows counts those whose mean is not known to within itself; it is no less than roughly those that lacked room in a cut.
+	// UnknownFlows counts those whose mean is not known to within itself, and is at least roughly as many as had no room in a cut.
 	Flows        []flows.Delay `json:",omitempty"`
 	UnknownFlows int           `json:",omitempty"`
 }

@@ -112,14 +112,14 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3647, 3929},
+	".":              {3670, 3913},
 	"estimate":       {875, 1163},
 	"estimate/areas": {3254, 991},
 	"estimate/joint": {1478, 947},
 	"estimate/clock": {1161, 895},
 	"lda":            {2677, 3131},
 	"lda/control":    {450, 757},
-	"lda/flows":      {450, 237},
+	"lda/flows":      {468, 272},
 	"lda/lost":       {547, 407},
 	"lda/mplane":     {1607, 1201},
 	"lda/kernel":     {2361, 1945},

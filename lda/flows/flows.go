@@ -110,7 +110,7 @@ func (m *Meter) Add(end int64, up, down *Table) {
 	}
 	r := &m.reports[len(m.reports)-1]
 	r.limit, m.limits[0] = min(r.limit, limit), min(m.limits[0], limit)
-	lacks := float64(max(len(up.rows), len(down.rows))) * (math.MaxUint64/float64(limit) - 1)
+	lacks := float64(max(len(up.rows), len(down.rows))) * (math.MaxUint64/(float64(limit)+1) - 1)
 	if limit < math.MaxUint64 {
 		for id, f := range m.all {
 			f.late = f.late || place(id) > limit
