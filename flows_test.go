@@ -144,26 +144,6 @@ func TestFarFlow(t *testing.T) {
 	})
 }
 
-// Where a point has no room for all flows, both keep nearly the same ones, and the answers for these are right.
-func TestFewFlowsOfMany(t *testing.T) {
-	onLink(t, Config{Key: testKey, Flows: 64, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
-		for flow := range 200 {
-			name := l.a.Load().Flow([]byte{byte(flow)})
-			l.each(20*time.Millisecond, func(i int) { l.passIn(name, flow<<20+i, 5*time.Millisecond) })
-		}
-		for _, r := range l.reports(6)[3:] {
-			if n := len(r.Forth.Flows); n < 32 || n > 64 {
-				t.Errorf("%d flows have an answer, of 64 that have room", n)
-			}
-			for _, f := range r.Forth.Flows {
-				if math.Abs(f.Mean-5e6) > 1 {
-					t.Errorf("%+v", f)
-				}
-			}
-		}
-	})
-}
-
 // A flow that passed long ago is forgotten, even while one of its packets may be on its way.
 func TestForgottenFlow(t *testing.T) {
 	c := Config{Key: testKey, Flows: 100, ClocksAgree: true, Cut: time.Second, Report: time.Second}

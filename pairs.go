@@ -1,6 +1,7 @@
 package hoplag
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -26,6 +27,7 @@ type meeting struct {
 	records [2][]*record // of it, by point: unpacked when it is complete, for then they take a lot of room
 	added   bool         // to it
 	blocked bool         // waiting for a shard
+	turns   error        // two points took turns as one since the latest report
 }
 
 // An asks asks what is missing in trails, and returns the names, and the trails that it asked about, which may be fewer.
@@ -49,8 +51,8 @@ type end struct {
 type source struct {
 	of      *end
 	name    string
-	at      position // of the latest record taken
-	retired []uint64 // sessions before
+	at      position   // of the latest record taken
+	retired []position // of sessions before: their latest records
 	queue   []*record
 	size    int   // of the queue, in bytes
 	part    bool  // it takes part
@@ -69,6 +71,9 @@ const (
 	maxRetired = 64
 )
 
+// errTurns says that a session goes on after another one began.
+var errTurns = errors.New("hoplag: two points take turns as one: each needs an address, or the name of a shard, of its own")
+
 func newMeeting(c Config) *meeting {
 	return &meeting{seal: newSealer(c), cut: int64(c.Cut), ends: [2]end{{point: first}, {point: second}}}
 }
@@ -82,6 +87,9 @@ func (m *meeting) take(point int, shard string, r *record) (isNew bool, err erro
 	s := e.shards[i]
 	anew := s.at != (position{}) && s.at.session != r.session
 	if isNew, err = s.accept(r); !isNew {
+		if errors.Is(err, errTurns) {
+			m.turns = err
+		}
 		return false, err
 	}
 	if e.ahead == nil {
@@ -104,14 +112,18 @@ func (m *meeting) take(point int, shard string, r *record) (isNew bool, err erro
 // accept reports whether a record is new, and finds out whether it continues the one before.
 func (s *source) accept(r *record) (isNew bool, err error) {
 	same := r.session == s.at.session
+	before := slices.IndexFunc(s.retired, func(p position) bool { return p.session == r.session })
 	switch {
-	case same && r.through <= s.at.through, slices.Contains(s.retired, r.session):
+	case before >= 0 && r.through > s.retired[before].through:
+		s.retired[before].through = r.through
+		return false, errTurns
+	case same && r.through <= s.at.through, before >= 0:
 		return false, nil
 	case same && r.after < s.at.through:
 		return false, fmt.Errorf("hoplag: %w: cuts %d to %d overlap what was taken, up to %d", estimate.ErrEncoding,
 			r.after, r.through, s.at.through)
 	case !same && s.at != (position{}):
-		s.retired = append(s.retired, s.at.session)
+		s.retired = append(s.retired, s.at)
 		s.retired = s.retired[max(0, len(s.retired)-maxRetired):]
 	}
 	r.fresh = !same || r.after > s.at.through
@@ -145,7 +157,8 @@ func (m *meeting) silent() error {
 	a, b := m.ends[first].ahead, m.ends[second].ahead
 	if a != nil && b != nil && m.seal.config.ClocksAgree {
 		if apart := time.Duration(a.x - b.x); apart.Abs() > m.seal.config.Report {
-			return fmt.Errorf("%w, though Config.ClocksAgree says so: they are %v apart", estimate.ErrClocks, apart.Round(time.Millisecond))
+			err := map[bool]error{true: errApart, false: estimate.ErrClocks}[m.asks == nil]
+			return fmt.Errorf("%w: they are %v apart, though Config.ClocksAgree is set", err, apart.Round(time.Millisecond))
 		}
 	}
 	return ErrSilent

@@ -120,7 +120,7 @@ type Traffic struct {
 	AtMost []float64 `json:",omitempty"`
 
 	// Flows holds the delays of the flows that passed the second point, slowest first, if Config.Flows is set.
-	// UnknownFlows counts those whose mean is not known to within itself, or that a point had no room for.
+	// UnknownFlows counts those whose mean is not known to within itself, and is at least roughly as many as had no room in a cut.
 	Flows        []flows.Delay `json:",omitempty"`
 	UnknownFlows int           `json:",omitempty"`
 }
@@ -138,8 +138,12 @@ var bounds = [...]float64{
 // ([Traffic.LossUnknown]), it says "received 990, loss not known yet".
 func (r Report) String() string {
 	var b strings.Builder
+	again := r.Forth.Err != nil && errors.Is(r.Err, r.Forth.Err)
+	if again { // it says more
+		r.Forth.Err = r.Err
+	}
 	fmt.Fprintf(&b, "%s → %s  %s", name(r.From), name(r.To), r.Forth)
-	if r.Back.measured() && !errors.Is(r.Back.Err, ErrIdle) {
+	if r.Back.measured() && !errors.Is(r.Back.Err, ErrIdle) && (!again || r.Back.Sent+r.Back.Received > 0) {
 		fmt.Fprintf(&b, "; back %s", r.Back)
 	}
 	if i := r.RoundTrip; i.Confidence > 0 {
@@ -150,7 +154,7 @@ func (r Report) String() string {
 	} else if c.Likely.Confidence > 0 {
 		fmt.Fprintf(&b, "; clocks: offset %s ± %s, drift %.3g ppm", Format(c.Offset), Format((c.Likely.High-c.Likely.Low)/2), 1e6*c.Drift)
 	}
-	if r.Err != nil {
+	if r.Err != nil && !again {
 		fmt.Fprintf(&b, "; %v", r.Err)
 	}
 	return b.String()

@@ -118,7 +118,8 @@ func TestReportString(t *testing.T) {
 		Mean: 5e6, Received: 90, Sent: 90, MeanInterval95: estimate.Interval{Low: 4e6, High: 6e6}}}
 	for unknown, want := range map[bool]string{true: "received 90, loss not known yet", false: "sent 90, lost 0 (0.00 %)"} {
 		r.Forth.LossUnknown = unknown
-		if got, want := r.String(), "a → b  5.000 ms (4.000 ms to 6.000 ms), "+want; got != want {
+		r.Back, want = r.Forth, "5.000 ms (4.000 ms to 6.000 ms), "+want
+		if got, want := r.String(), "a → b  "+want+"; back "+want; got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
@@ -427,7 +428,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// A Key that can be found by trial is refused, and printers show no more of a point than its name, whatever the verb.
+// A Key that can be found by trial is refused, as are sums that may wrap. Printers show no more of a point than its name.
 func TestKeysAreLong(t *testing.T) {
 	p := newTestPoint(t, Config{Key: testKey}, "a")
 	for _, v := range []any{p, p.Direction, p.Back} {
@@ -440,6 +441,7 @@ func TestKeysAreLong(t *testing.T) {
 		ok     bool
 	}{
 		{Config{}, false}, {Config{Key: NewKey("fifteen bytes..")}, false}, {Config{Key: testKey}, true},
+		{Config{Key: testKey, Cells: lda.Config{Banks: [4]lda.Bank{{Rows: 8}}, SumBits: 40}}, false},
 	} {
 		if err := c.config.validate(); (err == nil) != c.ok || err != nil && !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("%+v: %v", c.config, err)

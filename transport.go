@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -39,7 +40,7 @@ func (p *Point) Follow(ctx context.Context, ask func(ctx context.Context, reques
 			now := p.number(p.clock.now()) - 1 // what both points have by now is fetched next
 			f.fetch()
 			for r, ok := f.compare.next(now); ok && ctx.Err() == nil; r, ok = f.compare.next(now) {
-				if f.err != nil && r.Err != nil {
+				if f.err != nil && r.Err != nil && !errors.Is(r.Err, f.err) {
 					r.Err = fmt.Errorf("%w: %w", r.Err, f.err)
 				}
 				if !yield(r) {
@@ -247,8 +248,8 @@ func (p *Pair) At(t time.Time) {
 	p.now = t.UnixNano
 }
 
-// TakeFirst takes a record of the first point. The error says that it is not signed with the Key, or wraps
-// [estimate.ErrMismatch] or [estimate.ErrEncoding].
+// TakeFirst takes a record of the first point. The error says that it is not signed with the Key or that two points take turns as one
+// shard, or wraps [estimate.ErrMismatch] or [estimate.ErrEncoding].
 //
 // Several Points may be the first point together: the machines behind one address, each with some of the packets. Each is a shard with a
 // name of its own; the only one may have none. What they counted is added up cut by cut, and is as good as if one had counted everything,

@@ -44,7 +44,7 @@ const mostFlows = 10
 
 // problem puts errors on one line, with what the counters say about the row.
 func (r *row) problem(errs ...error) {
-	if err := r.Report.Forth.Err; !errors.Is(err, hoplag.ErrIdle) {
+	if err := r.Report.Forth.Err; !errors.Is(err, hoplag.ErrIdle) && !errors.Is(r.Report.Err, err) {
 		errs = append(errs, err)
 	}
 	var all []string

@@ -16,7 +16,7 @@ const (
 	// distribution's interval to its ends, at that.
 	confidence, deviations = 0.975, 2.24
 
-	// patience is for how many cuts a flow is remembered.
+	// patience is for how many cuts a flow is remembered of which a packet may be on its way.
 	patience = 300
 )
 
@@ -42,9 +42,17 @@ type Meter struct {
 	all     map[hashing.Flow]*flow
 	numbers []*flow   // by number
 	free    []int     // numbers of none
-	limits  [2]uint64 // the least, of the places that points had room for, in the patience that began last, and in the one before
-	from    int       // the cut at which the oldest report began that was not told yet
-	ends    []int     // and those at which such reports ended
+	most    int       // flows of a report
+	limits  [2]uint64 // the least, of the places that there was room for, in the patience that began last, and in the one before
+	reports []report  // that were not told yet; the last has not ended
+}
+
+// A report is that, and which flows had no room in it.
+type report struct {
+	from   int    // the cut at which it began
+	passed int    // flows with a number that passed
+	limit  uint64 // points had room for places up to this in each cut
+	lacks  int    // most flows of a cut that had no room, about
 }
 
 // A flow is one of them. Its cells are those from cells times its number on.
@@ -52,8 +60,9 @@ type flow struct {
 	number int
 	late   bool // there was no room for it or others, perhaps, when packets were sent that may come
 	passed int  // the latest cut in which a packet passed
-	full   int  // likewise, in which a point had no room for the flow
 	told   total
+
+	away [cells]uint64 // tallies of what was sent, less those of what was received: 0 if nothing is on its way
 }
 
 // A total is what spans tell of a flow in a report.
@@ -72,10 +81,11 @@ type span struct{ packets, time, variance, usual float64 }
 // span by span, and what bounds their ages.
 type edges [2]struct{ packets, squares, least, most float64 }
 
-// New returns a Meter with room for so many flows, of cuts of this length, the first of which begins at a time in
-// nanoseconds. Packets may be under way then.
+// New returns a Meter of so many flows a report, of cuts of this length, the first of which begins at a time in
+// nanoseconds. Packets may be under way then. There is room for twice as many flows: those of a report that was not told yet keep it.
 func New(most int, cut time.Duration, begin int64, underWay bool) *Meter {
-	m := &Meter{areas: areas.New([]int{cells * most}, 64, 32), length: float64(cut), all: map[hashing.Flow]*flow{}}
+	m := &Meter{areas: areas.New([]int{2 * cells * most}, 64, 32), length: float64(cut), all: map[hashing.Flow]*flow{}, most: most}
+	m.reports = []report{{limit: math.MaxUint64}}
 	m.limits = [2]uint64{math.MaxUint64, math.MaxUint64}
 	m.areas.Begin(begin)
 	if underWay {
@@ -85,7 +95,9 @@ func New(most int, cut time.Duration, begin int64, underWay bool) *Meter {
 }
 
 // End ends a report with the cut added last.
-func (m *Meter) End() { m.ends = append(m.ends, m.areas.Cuts()) }
+func (m *Meter) End() {
+	m.reports = append(m.reports, report{from: m.areas.Cuts(), limit: math.MaxUint64})
+}
 
 // Add takes what both points counted in a cut that ends at a time, by the clock of the stamps of what was sent. It removes flows
 // from the tables for which the other point had no room.
@@ -96,40 +108,47 @@ func (m *Meter) Add(end int64, up, down *Table) {
 	if now%patience == 0 {
 		m.limits = [2]uint64{math.MaxUint64, m.limits[0]}
 	}
-	if m.limits[0] = min(m.limits[0], limit); limit < math.MaxUint64 {
+	r := &m.reports[len(m.reports)-1]
+	r.limit, m.limits[0] = min(r.limit, limit), min(m.limits[0], limit)
+	lacks := float64(max(len(up.rows), len(down.rows))) * (math.MaxUint64/(float64(limit)+1) - 1)
+	if limit < math.MaxUint64 {
 		for id, f := range m.all {
-			if place(id) > limit {
-				f.full, f.late = now, true
+			f.late = f.late || place(id) > limit
+		}
+	}
+	for _, t := range []*Table{up, down} {
+		for id := range t.rows {
+			if t == up || up.rows[id] == nil {
+				lacks += m.cut(id, up, down, r)
 			}
 		}
 	}
-	for id := range up.rows {
-		m.cut(id, up, down)
-	}
-	for id := range down.rows {
-		if up.rows[id] == nil {
-			m.cut(id, up, down)
-		}
-	}
+	r.lacks = max(r.lacks, int(lacks))
 	m.areas.Next(end)
 }
 
-func (m *Meter) cut(id hashing.Flow, up, down *Table) {
-	f := m.all[id]
-	if f == nil && len(m.free) == 0 && len(m.numbers) >= up.most {
-		m.limits[0] = 0
-		return
+// cut adds what both points counted of a flow, and returns how many flows had no room for that.
+func (m *Meter) cut(id hashing.Flow, up, down *Table, r *report) float64 {
+	f, now := m.all[id], m.areas.Cuts()+1
+	if f == nil && (r.passed >= m.most || len(m.free) == 0 && len(m.numbers) >= 2*m.most) {
+		r.passed, m.limits[0] = m.most, 0 // or a flow would be counted in part
+		return 1
 	} else if f == nil {
 		f = m.enter(id)
 	}
-	f.passed = m.areas.Cuts() + 1
+	if f.passed <= r.from {
+		r.passed++
+	}
+	f.passed = now
 	var none row
 	sent, received := cmp.Or(up.rows[id], &none), cmp.Or(down.rows[id], &none)
 	for k := range sent {
 		if s, r := &sent[k], &received[k]; s.tally|r.tally != 0 {
+			f.away[k] += s.tally - r.tally
 			m.areas.Cut(cells*f.number+k, areas.CellPair{SentSum: s.sum, SentTally: s.tally, ReceivedSum: r.sum, ReceivedTally: r.tally})
 		}
 	}
+	return 0
 }
 
 // enter gives a flow a number, for which there is room.
@@ -138,46 +157,45 @@ func (m *Meter) enter(id hashing.Flow) *flow {
 		m.free, m.numbers = append(m.free, len(m.numbers)), append(m.numbers, nil)
 	}
 	last := len(m.free) - 1
-	f := &flow{number: m.free[last], late: place(id) > min(m.limits[0], m.limits[1])}
+	f := &flow{number: m.free[last], passed: -1, late: place(id) > min(m.limits[0], m.limits[1])}
 	m.free, m.all[id], m.numbers[f.number] = m.free[:last], f, f
 	return f
 }
 
 // Report tells the oldest report that ended: the flows of which packets came and whose mean is known to within itself, slowest first,
-// and how many more there were. Scatter is the variance of delays by the square of their mean, of all packets or of exponential ones if
-// that is more. Whole says that of all packets, waited for so many ns, none was under way at the beginning or lost since.
+// and, at least and about, how many more there were. Scatter is the variance of delays by the square of their mean, of all packets or
+// of exponential ones if that is more. Whole says that none, waited for so many ns, was under way at the beginning or lost since.
 func (m *Meter) Report(scatter, waited float64, whole bool) (known []Delay, unknown int) {
 	if whole {
 		m.areas.Empty(waited)
 	}
-	to := m.ends[0]
-	m.ends = append(m.ends[:0], m.ends[1:]...)
-	all, _ := m.areas.Transit(m.from, to, nil) // learns what was lost
+	r, to := m.reports[0], m.reports[1].from
+	m.reports = append(m.reports[:0], m.reports[1:]...)
+	all, _ := m.areas.Transit(r.from, to, nil) // learns what was lost
 	lost, _, _ := m.areas.Losses(to)
-	m.areas.Spans(m.from, to, func(s areas.Span) {
+	m.areas.Spans(r.from, to, func(s areas.Span) {
 		if f := m.numbers[s.Cell/cells]; f != nil { // or it passed so long ago that it is forgotten
 			f.told.add(&s, lost > 0, whole && !f.late, f.late && s.Open) // which lack packets, as long as some are on their way
 		}
 	})
 	m.areas.Settle(to)
 	for id, f := range m.all {
-		d := f.told.delay(&all, scatter, float64(to-m.from)*m.length)
+		d := f.told.delay(&all, scatter, float64(to-r.from)*m.length)
 		d.Flow = id
-		if i := d.MeanInterval95; d.Received > 0 && i.High-i.Low < 2*d.Mean && f.full <= m.from {
+		if i := d.MeanInterval95; d.Received > 0 && i.High-i.Low < 2*d.Mean && place(id) <= r.limit {
 			known = append(known, d)
 		} else if d.Sent+d.Received > 0 {
 			unknown++
 		}
-		if f.told = (total{}); to-f.passed > patience {
+		if f.told = (total{}); to-f.passed > patience || f.passed <= to && f.away == [cells]uint64{} {
 			delete(m.all, id)
 			m.numbers[f.number], m.free = nil, append(m.free, f.number)
 		}
 	}
-	m.from = to
 	slices.SortFunc(known, func(a, b Delay) int {
 		return cmp.Or(-cmp.Compare(a.Mean, b.Mean), cmp.Compare(a.Flow, b.Flow))
 	})
-	return known, unknown
+	return known, max(unknown, r.lacks)
 }
 
 // add adds a span, where some flows lose packets or none does. Delays of packets received are the time that

@@ -3,6 +3,7 @@ package flows
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -87,7 +88,7 @@ func traceFlows(seed uint64, number int, gap func(r *rand.Rand, at float64) floa
 		if (cut+1)%10 == 0 {
 			w.End()
 		}
-		for ; len(w.ends) > 3 || len(w.ends) > 0 && w.areas.Cuts()-w.ends[0] >= w.areas.Settling(90); report++ {
+		for ; len(w.reports) > 4 || len(w.reports) > 1 && w.areas.Cuts()-w.reports[1].from >= w.areas.Settling(90); report++ {
 			known, _ := w.Report(scatter, 0, false)
 			for _, d := range known {
 				visit(d, means[report][d.Flow].Mean())
@@ -194,6 +195,32 @@ func TestRoom(t *testing.T) {
 			known, _ := w.Report(1, 3e8, true)
 			if n := len(known); n > 0 != (cut > 700) || n > 0 && known[0].MeanInterval95.High > 10e6 {
 				t.Errorf("cut %d: %+v", cut, known)
+			}
+		}
+	}
+}
+
+// Flows that have ended make room for others. Where more pass than there is room for, both points keep the same ones;
+// a report says how many lacked room, and has no mean of those counted in part.
+func TestFlowsComeAndGo(t *testing.T) {
+	w := New(10, 1e8, 0, false)
+	for cut := range int64(700) {
+		phase := max(0, cut/50-11)
+		flows, most := [3]int64{8, 13, 200}[phase], [3]int{100, 100, 10}[phase]
+		tables := [2]*Table{NewTable(most), NewTable(most)}
+		for i := range flows {
+			f := hashing.Flow(cut/10*10 + 1 + i + min(i/8, 1)*(1e6+cut*200)) // those beyond 8 pass once
+			for point, t := range tables {
+				t.Update(f, hashing.Packet(hashing.Word(uint64(cut), uint64(f))), cut*1e8+int64(point)*5e6)
+			}
+		}
+		if w.Add((cut+1)*1e8, tables[0], tables[1]); cut%10 == 9 {
+			w.End()
+		} else if cut%10 == 2 && cut > 10 {
+			known, unknown := w.Report(1, 0, false)
+			bad := slices.ContainsFunc(known, func(d Delay) bool { return d.Received < 10 && d.Flow < 1e6 || math.Abs(d.Mean-5e6) > 1e5 })
+			if n := len(known); bad || cut < 610 && (n != 8 || unknown != 0) || cut > 610 && (n < 5 || unknown < 5 || cut > 660 && unknown < 100) {
+				t.Errorf("cut %d: %+v are known, %d not", cut, known, unknown)
 			}
 		}
 	}
