@@ -207,13 +207,18 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 			}
 		}
 	}
-	share(p, missing)
+	if share(p, missing); !slices.ContainsFunc(p.Doubt, func(doubt float64) bool { return doubt > 0 }) {
+		p.Doubt = nil
+	}
 	return p
 }
 
 // share gives packets that were filled in the variance of those in all counters of their flows. Judged by its
 // own alone, a counter without a slow packet would outweigh those that have one by chance.
 func share(p *joint.Problem, filled []float64) {
+	if !slices.ContainsFunc(p.Variance, func(v float64) bool { return v > 0 }) {
+		return
+	}
 	of, all := make([]float64, len(filled)), make([]float64, len(filled))
 	for f, n := range p.Packets {
 		variance, packets := 0.0, math.SmallestNonzeroFloat64
@@ -260,7 +265,7 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 	mean := sum / max(packets, 1)
 	slow := d.common.late.missed(&d.common.late)
 	for i := range flows {
-		beyond := d.doubt(p, &r, i, counters, mean, slow)
+		beyond := d.doubt(p, &r, i, &counters, mean, slow)
 		r.Packets[i] /= max(d.read(), 1e-9)
 		if r.StdDev != nil && studentQuantile*r.StdDev[i] > d.common.lasted { // which tells nothing
 			r.Usable[i] = 0
@@ -293,17 +298,23 @@ func cellsOf(p *joint.Problem, flow int) []uint32 {
 // studentQuantile is as in [joint.Result.MeanInterval].
 var studentQuantile = estimate.StudentQuantile(0.975, 5)
 
-// A left is what is not known of a counter once flows are, or of all of a flow's: in 64 bytes, a line of memory.
+// A left is what is not known of a counter once flows are, or of all of a flow's.
 type left struct {
-	beyond, gone       float32  // packets lost, beyond what others lose, and at all
-	more, deviation    float32  // packets that no record explains more than in most counters, and their deviation
-	hides              float32  // Σ variances of packets in epochs in which it is not settled
-	clean, missing     float32  // as in a crossed
-	far, hidden, shown crossing // the same
+	beyond, gone    float32 // packets lost, beyond what others lose, and at all
+	more, deviation float32 // packets that no record explains more than in most counters, and their deviation
+	hides           float32 // Σ variances of packets in epochs in which it is not settled
+	clean, missing  float32 // as in a crossed
+	late            int32   // where in lefts.late the rest of it is, or 0 if all of that is 0
+}
+
+// lefts are those of all counters, by which most memory is read that Decode takes itself: so they are small.
+type lefts struct {
+	of   []left
+	late []struct{ far, hidden, shown crossing }
 }
 
 // left returns what is left of each counter. Packets of flows without a record are in all counters alike.
-func (d *differences) left(p *joint.Problem) []left {
+func (d *differences) left(p *joint.Problem) (all lefts) {
 	packets := slices.Clone(p.Count)
 	for f, n := range p.Packets {
 		for _, at := range cellsOf(p, f) {
@@ -314,12 +325,16 @@ func (d *differences) left(p *joint.Problem) []left {
 	slices.Sort(rests)
 	// The deviation of a normal distribution with the same median distance.
 	usual, spread := rests[len(rests)/2], (rests[len(rests)*84/100]-rests[len(rests)*16/100])/2
-	all := make([]left, len(d.counters))
+	all.of, all.late = make([]left, len(d.counters)), append(all.late, struct{ far, hidden, shown crossing }{})
 	for at, n := range p.Count {
 		k := &d.counters[at]
-		all[at] = left{k.lost - 3*k.likely - 0.02*k.filled, max(k.lost, 0),
+		all.of[at] = left{k.lost - 3*k.likely - 0.02*k.filled, max(k.lost, 0),
 			float32(packets[at] - usual), float32(math.Sqrt(max(n-packets[at], spread*spread, 1))),
-			k.hides, float32(k.late.clean), float32(k.late.missing), k.late.far, k.late.hidden, k.late.shown}
+			k.hides, float32(k.late.clean), float32(k.late.missing), 0}
+		if late := (struct{ far, hidden, shown crossing }{k.late.far, k.late.hidden, k.late.shown}); late != all.late[0] {
+			all.of[at].late = int32(len(all.late))
+			all.late = append(all.late, late)
+		}
 	}
 	return all
 }
@@ -331,25 +346,31 @@ func (d *differences) left(p *joint.Problem) []left {
 //   - Its packets where counters are not settled are not as many others': a few may be slow.
 //   - Packets more or fewer than the records of all flows say, beyond chance. What was
 //     sent is right as well as what came.
-func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters []left, mean, slow float64) (beyond float64) {
+func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters *lefts, mean, slow float64) (beyond float64) {
 	all, m, n := &d.common, float32(p.CellsPerRow), p.Packets[f]
 	var k left
-	variance := float32(p.Doubt[f] * p.Doubt[f])
+	variance := float32(0)
+	if p.Doubt != nil {
+		variance = float32(p.Doubt[f] * p.Doubt[f])
+	}
 	var own crossed
 	for _, at := range cellsOf(p, f) {
-		c := &counters[at]
+		c := &counters.of[at]
 		k.hides += c.hides
 		k.beyond += c.beyond
 		k.gone += c.gone
-		own.far.merge(&c.far)
-		own.hidden.merge(&c.hidden)
-		own.shown.merge(&c.shown)
 		own.missing += float64(c.missing)
 		own.clean += float64(c.clean)
 		own.packets += p.Count[at]
 		variance += c.deviation * c.deviation
 		most := float32(n)/m + 4*c.deviation // another flow's record is wrong
 		k.more += min(max(c.more, -most), most)
+		if c.late > 0 {
+			late := &counters.late[c.late]
+			own.far.merge(&late.far)
+			own.hidden.merge(&late.hidden)
+			own.shown.merge(&late.shown)
+		}
 	}
 	if k.beyond > 10 {
 		r.Usable[f] = 0

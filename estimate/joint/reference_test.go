@@ -123,8 +123,8 @@ func TestMessagesOnATree(t *testing.T) {
 			t.Errorf("flow %d: variance %g before any message", f, none[f])
 		}
 	}
-	s.trust[0] = 0 // then cells tell of 10 packets of flow 0, of 45 in cell 1
-	if v := s.mixed(0, []float64{0, 90, 0, 0, 0}); math.Abs(v-2*10/45.*35/45*90/100) > 1e-9 {
+	// Of flow 0 no cell tells but the second, of 10 packets of 45.
+	if v := s.mixed(0, []judged{{}, {trust: 1, expected: 45, beyond: 90}}); math.Abs(v-2*10/45.*35/45*90/100) > 1e-9 {
 		t.Errorf("packets of the wrong flow: variance %g", v)
 	}
 }

@@ -15,7 +15,7 @@ const (
 	mostSweeps  = 100  // a few are usual
 	sizeScales  = 3    // classes of flows by size, in powers of 16
 	rounds      = 50   // of fit, to tell the parts of flows and of packets apart
-	fitCells    = 8192 // that fit reads at least, if there are as many: by these, a variance is known to a few per cent
+	fitCells    = 8192 // that fit gets at least, if there are as many: by these, a variance is known to a few per cent
 	knownScales = 8    // classes of flows by what cells leave unknown, in powers of 10
 	distant     = 25   // times their variance that squares count at most
 	mostNoise   = 1e30 // that an entry brings, as a part of D: more drowns a cell no deeper
@@ -82,15 +82,15 @@ func without(v, told float64) float64 { return v / max(1-v*told, 1e-9) }
 // (expectation maximisation for components of variance). Their covariance is the inverse of Fisher's information.
 func fit(parts, square []float64, n int) (k []float64, covariance [][]float64) {
 	k = slices.Repeat([]float64{1}, n)
-	each, told := max(1, len(square)/fitCells), make([][]float64, n)
+	told := make([][]float64, n)
 	for round := range rounds {
 		squares, weight := make([]float64, n), make([]float64, n)
 		for i := range told { // one square as it should be, for classes that have none
 			told[i] = make([]float64, n)
 			told[i][i] = 0.5
 		}
-		for c := 0; c < len(square); c += each {
-			x, now, of := square[c], 0.0, parts[c*n:][:n]
+		for c, x := range square {
+			now, of := 0.0, parts[c*n:][:n]
 			for i, part := range of {
 				now += k[i] * part
 			}
@@ -119,6 +119,14 @@ func fit(parts, square []float64, n int) (k []float64, covariance [][]float64) {
 // too small only if products do, unless the equations are solved to the end.
 func (s *solver) scales(v, mean, bent []float64, brought []float32, heard []hearing) (k [knownScales]float64) {
 	var degrees, products [knownScales]float64
+	type showing struct{ told, square, all, noise float64 } // side by side, as flows read them; noise is below 0 where nothing is told
+	cells := make([]showing, len(heard))
+	for c, h := range heard {
+		told := s.rest[c] * h.trust
+		if cells[c] = (showing{told, s.rest[c] * told, s.rest[c] + s.cell[c], float64(h.noise)}); h.trust == 0 {
+			cells[c].noise = -1
+		}
+	}
 	for f, left := range v {
 		if left == 0 {
 			continue
@@ -127,9 +135,9 @@ func (s *solver) scales(v, mean, bent []float64, brought []float32, heard []hear
 		degrees[i] += left/s.variance[f] + left*s.sampled[f] - 1
 		h := s.Packets[f] * (mean[f] - bent[f] - s.base - s.above[f])
 		for e, c := range s.run(f) {
-			if told := s.rest[c] * s.trust[c]; s.trust[c] > 0 {
-				k[i] += s.rest[c] * told * (1 + max(0, float64(heard[c].noise-brought[f*s.width+e])))
-				products[i] += (s.rest[c] + s.cell[c] - h*s.of(f*s.width+e)) * told
+			if x := &cells[c]; x.noise >= 0 {
+				k[i] += x.square * (1 + max(0, float64(float32(x.noise)-brought[f*s.width+e])))
+				products[i] += (x.all - h*s.of(f*s.width+e)) * x.told
 				degrees[i]++
 			}
 		}
@@ -160,22 +168,21 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 		guess = min(s.usual(f), off*off+v[f]/told) / s.variance[f]
 		return max(k[knownScale(unknown)], unknown*guess), unknown, guess
 	}
-	// By cell: the variance of their flows' errors, as a part of D, and how far all are below the mean of their sizes, where cells
-	// leave that open. Guesses tend to what is typical, which is less, and what small flows do not get a large one does.
-	others, short := make([]float64, len(heard)), make([]float64, len(heard))
+	cells := s.judge(heard)
+	s.rest, s.cell = nil, nil                     // which nobody reads any more
 	low := func(f int, unknown float64) float64 { // the part left open, as far as the distance from the mean is left open, too
 		return s.Packets[f] * unknown * unknown * (s.base + s.means[s.class[f]] - mean[f])
 	}
 	for f, left := range v {
 		if left > 0 {
 			own, unknown, _ := scale(f)
+			less := low(f, unknown)
 			for i, c := range s.run(f) {
-				others[c] += own * float64(brought[f*s.width+i])
-				short[c] += low(f, unknown) * s.of(f*s.width+i)
+				cells[c].others += own * float64(brought[f*s.width+i])
+				cells[c].short += less * s.of(f*s.width+i)
 			}
 		}
 	}
-	beyond := s.beyond()
 	for f, left := range v {
 		if left == 0 {
 			v[f] = math.Sqrt(s.square(f))
@@ -183,13 +190,13 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 		}
 		own, unknown, guess := scale(f)
 		by := bent[f] * (1 - unknown)
-		scaled, off := s.scaled(f, left, own, guess, k[knownScale(unknown)], low(f, unknown), brought, heard, others, short)
+		scaled, off := s.scaled(f, left, own, guess, k[knownScale(unknown)], low(f, unknown), brought, cells)
 		off = min(off, mean[f]-s.base) // the true mean is not below base
 		d := by*by + off*off + max(own*left, scaled)
 		if s.Doubt != nil {
 			d += s.miscounted(f, mean[f])
 		}
-		v[f] = math.Sqrt(d + s.mixed(f, beyond))
+		v[f] = math.Sqrt(d + s.mixed(f, cells))
 	}
 	return v
 }
@@ -197,17 +204,17 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 // scaled returns the variance of flow f's mean in the estimate as weighed, if the variances of f, of D, of others in its cells and
 // of its guess are off by factors. It also returns how far the mean is off if the others have the means of their sizes.
 func (s *solver) scaled(
-	f int, left, own, guess, rest, low float64, brought []float32, heard []hearing, others, short []float64,
+	f int, left, own, guess, rest, low float64, brought []float32, cells []judged,
 ) (v, off float64) {
 	w, common := s.Packets[f], 0.0
 	v = max(own, guess)/s.variance[f] + s.sampled[f]*rest
 	for i, c := range s.run(f) {
-		part, by := s.of(f*s.width+i), float64(brought[f*s.width+i])
-		most := 1 / (1 + max(0, float64(heard[c].noise)-by))
-		said := w * part * heard[c].trust * most
-		v += said * most * w * part * (rest + max(0, others[c]-own*by))
-		common += said * math.Sqrt(s.Variance[c]) // cells of one flow lost the same packets
-		off += said * (short[c] - low*part)
+		part, by, x := s.of(f*s.width+i), float64(brought[f*s.width+i]), &cells[c]
+		most := 1 / (1 + max(0, x.noise-by))
+		said := w * part * x.trust * most
+		v += said * most * w * part * (rest + max(0, x.others-own*by))
+		common += said * x.uncertain // cells of one flow lost the same packets
+		off += said * (x.short - low*part)
 	}
 	return left * left * (v + common*common), left * off
 }
@@ -227,33 +234,47 @@ func (s *solver) miscounted(f int, mean float64) float64 {
 	return doubt / w * doubt / w * (own*own + squares/max(cells, 1))
 }
 
-// beyond returns by how much squares of what is left of cells' sums exceed D, as where rare packets are far off. What is within a
-// standard error of all together may be chance, and is taken off: of m equal squares 1 - 1/√m counts, and nothing of a single one.
-func (s *solver) beyond() []float64 {
-	beyond, all, above, squares := make([]float64, len(s.trust)), 0.0, math.SmallestNonzeroFloat64, 0.0
-	for c, trust := range s.trust {
-		if trust > 0 {
-			x := s.rest[c]*s.rest[c] - 1/trust
-			beyond[c] = max(x, 0)
-			all, above, squares = all+x, above+beyond[c], squares+x*x
+// A judged is what deviations read of a cell, flow by flow: in one line of memory.
+type judged struct {
+	trust, noise float64 // D⁻¹, and as in a hearing
+	expected     float64 // packets
+	uncertain    float64 // deviation of the error of its sum
+	// The variance of its flows' errors, as a part of D, and how far all are below the mean of their sizes, where cells leave
+	// that open. Guesses tend to what is typical, which is less, and what small flows do not get a large one does.
+	others, short float64
+	// By how much the square of what is left of its sum exceeds D, as where rare packets are far off. What is within a standard
+	// error of all cells together may be chance, and is taken off: of m equal squares 1 - 1/√m counts, and nothing of a single one.
+	beyond float64
+	_      float64
+}
+
+// judge returns what is known of cells before any flow is judged.
+func (s *solver) judge(heard []hearing) []judged {
+	cells, all, above, squares := make([]judged, len(heard)), 0.0, math.SmallestNonzeroFloat64, 0.0
+	for c, h := range heard {
+		cells[c] = judged{trust: h.trust, noise: float64(h.noise), expected: s.expected[c], uncertain: math.Sqrt(s.Variance[c])}
+		if h.trust > 0 {
+			x := s.rest[c]*s.rest[c] - 1/h.trust
+			cells[c].beyond = max(x, 0)
+			all, above, squares = all+x, above+cells[c].beyond, squares+x*x
 		}
 	}
-	for c := range beyond {
-		beyond[c] *= max(all-math.Sqrt(squares), 0) / above
+	for c := range cells {
+		cells[c].beyond *= max(all-math.Sqrt(squares), 0) / above
 	}
-	return beyond
+	return cells
 }
 
 // mixed returns the variance of flow f's mean if packets that are far off may be given to the wrong flow of their cell, however fast
 // that is in others. A flow with the part p of a cell's packets had them with the probability p, and is given them with p, so one
 // without the other with 2·p·(1 - p). All packets in cells that tell anything count alike.
-func (s *solver) mixed(f int, beyond []float64) (v float64) {
+func (s *solver) mixed(f int, cells []judged) (v float64) {
 	packets := 0.0
 	for i, c := range s.run(f) {
-		if s.trust[c] > 0 {
+		if x := &cells[c]; x.trust > 0 {
 			a := s.Packets[f] * s.of(f*s.width+i)
-			p := a / s.expected[c]
-			packets, v = packets+a, v+2*p*(1-p)*beyond[c]
+			p := a / x.expected
+			packets, v = packets+a, v+2*p*(1-p)*x.beyond
 		}
 	}
 	return v / (packets * packets)

@@ -88,15 +88,15 @@ func (p *weighted) scatter(u, x []float64) {
 		}
 		if p.part == nil {
 			w *= p.uniform
-			if run := p.run(f); len(run) == 4 {
+			run := p.run(f)
+			for ; len(run) >= 4; run = run[4:] {
 				u[run[0]] += w
 				u[run[1]] += w
 				u[run[2]] += w
 				u[run[3]] += w
-			} else {
-				for _, c := range run {
-					u[c] += w
-				}
+			}
+			for _, c := range run {
+				u[c] += w
 			}
 			continue
 		}
@@ -111,8 +111,8 @@ func (p *weighted) scatter(u, x []float64) {
 func (p *weighted) gather(f int, of []float64) (total float64) {
 	if p.part == nil {
 		run := p.run(f)
-		if len(run) == 4 {
-			return (of[run[0]] + of[run[1]] + of[run[2]] + of[run[3]]) * p.uniform
+		for ; len(run) >= 4; run = run[4:] {
+			total = total + of[run[0]] + of[run[1]] + of[run[2]] + of[run[3]]
 		}
 		for _, c := range run {
 			total += of[c]
