@@ -245,7 +245,7 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 	}
 	p := d.problem(flows)
 	p.Sampled = d.samples.means(flows, d.variance())
-	counters := d.left(p)
+	counters, late := d.left(p)
 	d.table, d.gaps, d.counters = nil, nil, nil
 	r, err := p.Solve(ctx, opts)
 	if errors.Is(err, estimate.ErrNoSamples) && slices.ContainsFunc(p.Sampled, func(x joint.Sample) bool { return x.Packets >= fewest }) {
@@ -265,7 +265,7 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 	mean := sum / max(packets, 1)
 	slow := d.common.late.missed(&d.common.late)
 	for i := range flows {
-		beyond := d.doubt(p, &r, i, &counters, mean, slow)
+		beyond := d.doubt(p, &r, i, counters, late, mean, slow)
 		r.Packets[i] /= max(d.read(), 1e-9)
 		if r.StdDev != nil && studentQuantile*r.StdDev[i] > d.common.lasted { // which tells nothing
 			r.Usable[i] = 0
@@ -298,23 +298,17 @@ func cellsOf(p *joint.Problem, flow int) []uint32 {
 // studentQuantile is as in [joint.Result.MeanInterval].
 var studentQuantile = estimate.StudentQuantile(0.975, 5)
 
-// A left is what is not known of a counter once flows are, or of all of a flow's.
+// A left is what is not known of a counter once flows are, or of all of a flow's. Reading it takes most time, so it is small.
 type left struct {
 	beyond, gone    float32 // packets lost, beyond what others lose, and at all
 	more, deviation float32 // packets that no record explains more than in most counters, and their deviation
 	hides           float32 // Σ variances of packets in epochs in which it is not settled
 	clean, missing  float32 // as in a crossed
-	late            int32   // where in lefts.late the rest of it is, or 0 if all of that is 0
+	late            int32   // where the crossings are, or 0 if there are none
 }
 
-// lefts are those of all counters, by which most memory is read that Decode takes itself: so they are small.
-type lefts struct {
-	of   []left
-	late []struct{ far, hidden, shown crossing }
-}
-
-// left returns what is left of each counter. Packets of flows without a record are in all counters alike.
-func (d *differences) left(p *joint.Problem) (all lefts) {
+// left returns what is left of each counter, and those crossings that there are. Packets of flows without a record are in all counters alike.
+func (d *differences) left(p *joint.Problem) (all []left, late []crossings) {
 	packets := slices.Clone(p.Count)
 	for f, n := range p.Packets {
 		for _, at := range cellsOf(p, f) {
@@ -325,18 +319,18 @@ func (d *differences) left(p *joint.Problem) (all lefts) {
 	slices.Sort(rests)
 	// The deviation of a normal distribution with the same median distance.
 	usual, spread := rests[len(rests)/2], (rests[len(rests)*84/100]-rests[len(rests)*16/100])/2
-	all.of, all.late = make([]left, len(d.counters)), append(all.late, struct{ far, hidden, shown crossing }{})
+	all, late = make([]left, len(d.counters)), make([]crossings, 1)
 	for at, n := range p.Count {
 		k := &d.counters[at]
-		all.of[at] = left{k.lost - 3*k.likely - 0.02*k.filled, max(k.lost, 0),
+		all[at] = left{k.lost - 3*k.likely - 0.02*k.filled, max(k.lost, 0),
 			float32(packets[at] - usual), float32(math.Sqrt(max(n-packets[at], spread*spread, 1))),
 			k.hides, float32(k.late.clean), float32(k.late.missing), 0}
-		if late := (struct{ far, hidden, shown crossing }{k.late.far, k.late.hidden, k.late.shown}); late != all.late[0] {
-			all.of[at].late = int32(len(all.late))
-			all.late = append(all.late, late)
+		if k.late.crossings != late[0] {
+			all[at].late = int32(len(late))
+			late = append(late, k.late.crossings)
 		}
 	}
-	return all
+	return all, late
 }
 
 // doubt widens the interval of a flow by what is not known of its counters, and refuses
@@ -346,7 +340,9 @@ func (d *differences) left(p *joint.Problem) (all lefts) {
 //   - Its packets where counters are not settled are not as many others': a few may be slow.
 //   - Packets more or fewer than the records of all flows say, beyond chance. What was
 //     sent is right as well as what came.
-func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters *lefts, mean, slow float64) (beyond float64) {
+func (d *differences) doubt(
+	p *joint.Problem, r *joint.Result, f int, counters []left, late []crossings, mean, slow float64,
+) (beyond float64) {
 	all, m, n := &d.common, float32(p.CellsPerRow), p.Packets[f]
 	var k left
 	variance := float32(0)
@@ -355,7 +351,7 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters *
 	}
 	var own crossed
 	for _, at := range cellsOf(p, f) {
-		c := &counters.of[at]
+		c := &counters[at]
 		k.hides += c.hides
 		k.beyond += c.beyond
 		k.gone += c.gone
@@ -366,10 +362,9 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters *
 		most := float32(n)/m + 4*c.deviation // another flow's record is wrong
 		k.more += min(max(c.more, -most), most)
 		if c.late > 0 {
-			late := &counters.late[c.late]
-			own.far.merge(&late.far)
-			own.hidden.merge(&late.hidden)
-			own.shown.merge(&late.shown)
+			own.far.merge(&late[c.late].far)
+			own.hidden.merge(&late[c.late].hidden)
+			own.shown.merge(&late[c.late].shown)
 		}
 	}
 	if k.beyond > 10 {

@@ -117,16 +117,8 @@ func fit(parts, square []float64, n int) (k []float64, covariance [][]float64) {
 // y − a h, what cells have beyond the flow, times D⁻¹(y − A h). Squares are many times too large if iterations have not
 // ended where V is many times D, and products are too small where guesses explain y. So squares say that variances are
 // too small only if products do, unless the equations are solved to the end.
-func (s *solver) scales(v, mean, bent []float64, brought []float32, heard []hearing) (k [knownScales]float64) {
+func (s *solver) scales(v, mean, bent []float64, brought []float32, cells []judged) (k [knownScales]float64) {
 	var degrees, products [knownScales]float64
-	type showing struct{ told, square, all, noise float64 } // side by side, as flows read them; noise is below 0 where nothing is told
-	cells := make([]showing, len(heard))
-	for c, h := range heard {
-		told := s.rest[c] * h.trust
-		if cells[c] = (showing{told, s.rest[c] * told, s.rest[c] + s.cell[c], float64(h.noise)}); h.trust == 0 {
-			cells[c].noise = -1
-		}
-	}
 	for f, left := range v {
 		if left == 0 {
 			continue
@@ -135,9 +127,10 @@ func (s *solver) scales(v, mean, bent []float64, brought []float32, heard []hear
 		degrees[i] += left/s.variance[f] + left*s.sampled[f] - 1
 		h := s.Packets[f] * (mean[f] - bent[f] - s.base - s.above[f])
 		for e, c := range s.run(f) {
-			if x := &cells[c]; x.noise >= 0 {
-				k[i] += x.square * (1 + max(0, float64(float32(x.noise)-brought[f*s.width+e])))
-				products[i] += (x.all - h*s.of(f*s.width+e)) * x.told
+			if x := &cells[c]; x.trust > 0 {
+				told := x.rest * x.trust
+				k[i] += x.rest * told * (1 + max(0, float64(x.noise-brought[f*s.width+e])))
+				products[i] += (x.rest + s.cell[c] - h*s.of(f*s.width+e)) * told
 				degrees[i]++
 			}
 		}
@@ -159,7 +152,9 @@ func (s *solver) sizeScale(f int) int { return min(int(s.class[f])/4, sizeScales
 
 // deviations returns the expected errors of the means.
 func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mean []float64, bent []float64) []float64 {
-	k := s.scales(v, mean, bent, brought, heard)
+	cells := s.judge(heard)
+	k := s.scales(v, mean, bent, brought, cells)
+	s.rest, s.cell = nil, nil // which nobody reads any more
 	// A flow about which cells say little may be any flow of its size. Otherwise they say how far it is from its guess.
 	scale := func(f int) (own, unknown, guess float64) {
 		unknown = v[f] / s.variance[f]
@@ -168,8 +163,6 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 		guess = min(s.usual(f), off*off+v[f]/told) / s.variance[f]
 		return max(k[knownScale(unknown)], unknown*guess), unknown, guess
 	}
-	cells := s.judge(heard)
-	s.rest, s.cell = nil, nil                     // which nobody reads any more
 	low := func(f int, unknown float64) float64 { // the part left open, as far as the distance from the mean is left open, too
 		return s.Packets[f] * unknown * unknown * (s.base + s.means[s.class[f]] - mean[f])
 	}
@@ -210,7 +203,7 @@ func (s *solver) scaled(
 	v = max(own, guess)/s.variance[f] + s.sampled[f]*rest
 	for i, c := range s.run(f) {
 		part, by, x := s.of(f*s.width+i), float64(brought[f*s.width+i]), &cells[c]
-		most := 1 / (1 + max(0, x.noise-by))
+		most := 1 / (1 + max(0, float64(x.noise)-by))
 		said := w * part * x.trust * most
 		v += said * most * w * part * (rest + max(0, x.others-own*by))
 		common += said * x.uncertain // cells of one flow lost the same packets
@@ -234,29 +227,26 @@ func (s *solver) miscounted(f int, mean float64) float64 {
 	return doubt / w * doubt / w * (own*own + squares/max(cells, 1))
 }
 
-// A judged is what deviations read of a cell, flow by flow: in one line of memory.
+// A judged is what deviations read of a cell, flow by flow: in one line of memory. Others is the variance of its flows' errors, as a
+// part of D, and short how far all are below the mean of their sizes, where cells leave that open: guesses tend to what is typical,
+// which is less, and what small flows do not get a large one does. Beyond is by how much the square of what is left of its sum
+// exceeds D, as where rare packets are far off. What is within a standard error of all cells together may be chance, and is taken
+// off: of m equal squares 1 - 1/√m counts, and nothing of a single one.
 type judged struct {
-	trust, noise float64 // D⁻¹, and as in a hearing
-	expected     float64 // packets
-	uncertain    float64 // deviation of the error of its sum
-	// The variance of its flows' errors, as a part of D, and how far all are below the mean of their sizes, where cells leave
-	// that open. Guesses tend to what is typical, which is less, and what small flows do not get a large one does.
-	others, short float64
-	// By how much the square of what is left of its sum exceeds D, as where rare packets are far off. What is within a standard
-	// error of all cells together may be chance, and is taken off: of m equal squares 1 - 1/√m counts, and nothing of a single one.
-	beyond float64
-	_      float64
+	trust, rest, expected, uncertain float64 // D⁻¹, as in solver, packets, and the deviation of the error of its sum
+	others, short, beyond            float64
+	noise                            float32 // as in a hearing
 }
 
 // judge returns what is known of cells before any flow is judged.
 func (s *solver) judge(heard []hearing) []judged {
 	cells, all, above, squares := make([]judged, len(heard)), 0.0, math.SmallestNonzeroFloat64, 0.0
 	for c, h := range heard {
-		cells[c] = judged{trust: h.trust, noise: float64(h.noise), expected: s.expected[c], uncertain: math.Sqrt(s.Variance[c])}
+		cells[c] = judged{h.trust, s.rest[c], s.expected[c], math.Sqrt(s.Variance[c]), 0, 0, 0, h.noise}
 		if h.trust > 0 {
 			x := s.rest[c]*s.rest[c] - 1/h.trust
 			cells[c].beyond = max(x, 0)
-			all, above, squares = all+x, above+cells[c].beyond, squares+x*x
+			all, above, squares = all+x, above+max(x, 0), squares+x*x
 		}
 	}
 	for c := range cells {

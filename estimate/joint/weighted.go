@@ -38,21 +38,16 @@ func weigh(given *Problem) *weighted {
 	for f, w := range p.Packets {
 		q.class[f] = uint8(min(bits.Len64(uint64(min(max(w, 1), math.MaxInt64)))-1, sizeCount-1))
 	}
-	uniform := !slices.ContainsFunc(p.Rates, func(rate float64) bool { return rate != 1 })
 	q.slack = slack
 	if p.CellsPerRow == 1 && p.Doubt == nil && p.Count != nil && len(p.Packets) < p.exactCells() {
 		q.slack = slackExact
 	}
-	if uniform {
+	if !slices.ContainsFunc(p.Rates, func(rate float64) bool { return rate != 1 }) {
 		return q
 	}
 	q.part = make([]float32, len(p.Cells))
 	for i := range q.part {
-		part := q.uniform
-		if p.Rates != nil {
-			part *= p.Rates[i%q.width/p.CellsPerRow]
-		}
-		q.part[i] = float32(part)
+		q.part[i] = float32(q.uniform * p.Rates[i%q.width/p.CellsPerRow])
 	}
 	return q
 }
