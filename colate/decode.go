@@ -54,9 +54,10 @@ func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int
 type differences struct {
 	comparison
 	counters []difference
-	sums     []float64 // of the delays of each counter's packets, as far as it is settled
-	packets  []float64 // of each counter
-	gaps     [][4]gap  // of each counter, of epochs with packets as in a typical one, and of those with more
+	sums     []float64   // of the delays of each counter's packets, as far as it is settled
+	packets  []float64   // of each counter
+	gaps     [][4]gap    // of each counter, of epochs with packets as in a typical one, and of those with more
+	late     []crossings // of the counters that have any, after the first, which are none
 }
 
 // A difference holds the rest of what a counter says about all epochs.
@@ -207,18 +208,13 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 			}
 		}
 	}
-	if share(p, missing); !slices.ContainsFunc(p.Doubt, func(doubt float64) bool { return doubt > 0 }) {
-		p.Doubt = nil
-	}
+	share(p, missing)
 	return p
 }
 
 // share gives packets that were filled in the variance of those in all counters of their flows. Judged by its
 // own alone, a counter without a slow packet would outweigh those that have one by chance.
 func share(p *joint.Problem, filled []float64) {
-	if !slices.ContainsFunc(p.Variance, func(v float64) bool { return v > 0 }) {
-		return
-	}
 	of, all := make([]float64, len(filled)), make([]float64, len(filled))
 	for f, n := range p.Packets {
 		variance, packets := 0.0, math.SmallestNonzeroFloat64
@@ -245,7 +241,7 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 	}
 	p := d.problem(flows)
 	p.Sampled = d.samples.means(flows, d.variance())
-	counters, late := d.left(p)
+	counters := d.left(p)
 	d.table, d.gaps, d.counters = nil, nil, nil
 	r, err := p.Solve(ctx, opts)
 	if errors.Is(err, estimate.ErrNoSamples) && slices.ContainsFunc(p.Sampled, func(x joint.Sample) bool { return x.Packets >= fewest }) {
@@ -265,7 +261,7 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 	mean := sum / max(packets, 1)
 	slow := d.common.late.missed(&d.common.late)
 	for i := range flows {
-		beyond := d.doubt(p, &r, i, counters, late, mean, slow)
+		beyond := d.doubt(p, &r, i, counters, mean, slow)
 		r.Packets[i] /= max(d.read(), 1e-9)
 		if r.StdDev != nil && studentQuantile*r.StdDev[i] > d.common.lasted { // which tells nothing
 			r.Usable[i] = 0
@@ -304,11 +300,11 @@ type left struct {
 	more, deviation float32 // packets that no record explains more than in most counters, and their deviation
 	hides           float32 // Σ variances of packets in epochs in which it is not settled
 	clean, missing  float32 // as in a crossed
-	late            int32   // where the crossings are, or 0 if there are none
+	late            int32   // in differences
 }
 
-// left returns what is left of each counter, and those crossings that there are. Packets of flows without a record are in all counters alike.
-func (d *differences) left(p *joint.Problem) (all []left, late []crossings) {
+// left returns what is left of each counter. Packets of flows without a record are in all counters alike.
+func (d *differences) left(p *joint.Problem) []left {
 	packets := slices.Clone(p.Count)
 	for f, n := range p.Packets {
 		for _, at := range cellsOf(p, f) {
@@ -319,18 +315,19 @@ func (d *differences) left(p *joint.Problem) (all []left, late []crossings) {
 	slices.Sort(rests)
 	// The deviation of a normal distribution with the same median distance.
 	usual, spread := rests[len(rests)/2], (rests[len(rests)*84/100]-rests[len(rests)*16/100])/2
-	all, late = make([]left, len(d.counters)), make([]crossings, 1)
+	all := make([]left, len(d.counters))
+	d.late = make([]crossings, 1)
 	for at, n := range p.Count {
 		k := &d.counters[at]
 		all[at] = left{k.lost - 3*k.likely - 0.02*k.filled, max(k.lost, 0),
 			float32(packets[at] - usual), float32(math.Sqrt(max(n-packets[at], spread*spread, 1))),
 			k.hides, float32(k.late.clean), float32(k.late.missing), 0}
-		if k.late.crossings != late[0] {
-			all[at].late = int32(len(late))
-			late = append(late, k.late.crossings)
+		if k.late.crossings != d.late[0] {
+			all[at].late = int32(len(d.late))
+			d.late = append(d.late, k.late.crossings)
 		}
 	}
-	return all, late
+	return all
 }
 
 // doubt widens the interval of a flow by what is not known of its counters, and refuses
@@ -340,15 +337,10 @@ func (d *differences) left(p *joint.Problem) (all []left, late []crossings) {
 //   - Its packets where counters are not settled are not as many others': a few may be slow.
 //   - Packets more or fewer than the records of all flows say, beyond chance. What was
 //     sent is right as well as what came.
-func (d *differences) doubt(
-	p *joint.Problem, r *joint.Result, f int, counters []left, late []crossings, mean, slow float64,
-) (beyond float64) {
+func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters []left, mean, slow float64) (beyond float64) {
 	all, m, n := &d.common, float32(p.CellsPerRow), p.Packets[f]
 	var k left
-	variance := float32(0)
-	if p.Doubt != nil {
-		variance = float32(p.Doubt[f] * p.Doubt[f])
-	}
+	variance := float32(p.Doubt[f] * p.Doubt[f])
 	var own crossed
 	for _, at := range cellsOf(p, f) {
 		c := &counters[at]
@@ -361,11 +353,10 @@ func (d *differences) doubt(
 		variance += c.deviation * c.deviation
 		most := float32(n)/m + 4*c.deviation // another flow's record is wrong
 		k.more += min(max(c.more, -most), most)
-		if c.late > 0 {
-			own.far.merge(&late[c.late].far)
-			own.hidden.merge(&late[c.late].hidden)
-			own.shown.merge(&late[c.late].shown)
-		}
+		late := &d.late[c.late]
+		own.far.merge(&late.far)
+		own.hidden.merge(&late.hidden)
+		own.shown.merge(&late.shown)
 	}
 	if k.beyond > 10 {
 		r.Usable[f] = 0

@@ -69,13 +69,11 @@ func (s *solver) sweep(f int, hears bool, v []float64, brought []float32, heard 
 	for i, c := range run {
 		a, h := w*s.of(f*s.width+i), &heard[c]
 		most := a * a * h.trust
-		brought[i] = float32(min(most*without(v[f], float64(brought[i])*most), mostNoise))
+		rest := v[f] / max(1-v[f]*(float64(brought[i])*most), 1e-9) // the variance without what this cell told
+		brought[i] = float32(min(most*rest, mostNoise))
 		h.next += brought[i]
 	}
 }
-
-// without returns the variance that is left after precision told is removed.
-func without(v, told float64) float64 { return v / max(1-v*told, 1e-9) }
 
 // fit returns by which factors the variances of n sorts are wrong, of which each cell has parts. The square that a
 // cell shows is shared out among the sorts by these, and every sort's factor becomes the mean of what its cells say
