@@ -208,13 +208,18 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 			}
 		}
 	}
-	share(p, missing)
+	if share(p, missing); !slices.ContainsFunc(p.Doubt, func(doubt float64) bool { return doubt > 0 }) {
+		p.Doubt = nil
+	}
 	return p
 }
 
 // share gives packets that were filled in the variance of those in all counters of their flows. Judged by its
 // own alone, a counter without a slow packet would outweigh those that have one by chance.
 func share(p *joint.Problem, filled []float64) {
+	if !slices.ContainsFunc(p.Variance, func(v float64) bool { return v > 0 }) {
+		return
+	}
 	of, all := make([]float64, len(filled)), make([]float64, len(filled))
 	for f, n := range p.Packets {
 		variance, packets := 0.0, math.SmallestNonzeroFloat64
@@ -340,7 +345,10 @@ func (d *differences) left(p *joint.Problem) []left {
 func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters []left, mean, slow float64) (beyond float64) {
 	all, m, n := &d.common, float32(p.CellsPerRow), p.Packets[f]
 	var k left
-	variance := float32(p.Doubt[f] * p.Doubt[f])
+	variance := float32(0)
+	if p.Doubt != nil {
+		variance = float32(p.Doubt[f] * p.Doubt[f])
+	}
 	var own crossed
 	for _, at := range cellsOf(p, f) {
 		c := &counters[at]
@@ -353,10 +361,11 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters [
 		variance += c.deviation * c.deviation
 		most := float32(n)/m + 4*c.deviation // another flow's record is wrong
 		k.more += min(max(c.more, -most), most)
-		late := &d.late[c.late]
-		own.far.merge(&late.far)
-		own.hidden.merge(&late.hidden)
-		own.shown.merge(&late.shown)
+		if late := &d.late[c.late]; c.late > 0 {
+			own.far.merge(&late.far)
+			own.hidden.merge(&late.hidden)
+			own.shown.merge(&late.shown)
+		}
 	}
 	if k.beyond > 10 {
 		r.Usable[f] = 0
