@@ -69,8 +69,8 @@ func (s *solver) sweep(f int, hears bool, v []float64, brought []float32, heard 
 	for i, c := range run {
 		a, h := w*s.of(f*s.width+i), &heard[c]
 		most := a * a * h.trust
-		rest := v[f] / max(1-v[f]*(float64(brought[i])*most), 1e-9) // the variance without what this cell told
-		brought[i] = float32(min(most*rest, mostNoise))
+		left := v[f] / max(1-v[f]*float64(brought[i])*most, 1e-9) // without what the cell told
+		brought[i] = float32(min(most*left, mostNoise))
 		h.next += brought[i]
 	}
 }
@@ -109,13 +109,12 @@ func fit(parts, square []float64, n int) (k []float64, covariance [][]float64) {
 	return k, invert(told)
 }
 
-// scales returns by which factors variances are wrong, for flows of which cells leave similar parts unknown. What a
-// cell tells a flow is off its mean by (y − A h)·V/D, where V = D + Σ a²v of the other flows is the variance that it
-// should have. The squares of a flow, in units of V, should add up to its cells, less one, plus what is unknown. So should
-// y − a h, what cells have beyond the flow, times D⁻¹(y − A h). Squares are many times too large if iterations have not
-// ended where V is many times D, and products are too small where guesses explain y. So squares say that variances are
-// too small only if products do, unless the equations are solved to the end.
-func (s *solver) scales(v, mean, bent []float64, brought []float32, cells []judged) (k [knownScales]float64) {
+// scales returns by which factors variances are wrong, for flows of which cells leave similar parts unknown. What a cell tells a flow is
+// off its mean by (y − A h)·V/D, where V = D + Σ a²v of the other flows is the variance that it should have. The squares of a flow, in
+// units of V, should add up to its cells, less one, plus what is unknown. So should y − a h, what cells have beyond the flow, times D⁻¹(y
+// − A h). Squares are many times too large if iterations have not ended where V is many times D, and products are too small where guesses
+// explain y. So squares say that variances are too small only if products do, unless the equations are solved to the end.
+func (s *solver) scales(v, mean, bent []float64, brought []float32, heard []hearing) (k [knownScales]float64) {
 	var degrees, products [knownScales]float64
 	for f, left := range v {
 		if left == 0 {
@@ -125,10 +124,9 @@ func (s *solver) scales(v, mean, bent []float64, brought []float32, cells []judg
 		degrees[i] += left/s.variance[f] + left*s.sampled[f] - 1
 		h := s.Packets[f] * (mean[f] - bent[f] - s.base - s.above[f])
 		for e, c := range s.run(f) {
-			if x := &cells[c]; x.trust > 0 {
-				told := x.rest * x.trust
-				k[i] += x.rest * told * (1 + max(0, float64(x.noise-brought[f*s.width+e])))
-				products[i] += (x.rest + s.cell[c] - h*s.of(f*s.width+e)) * told
+			if told := s.rest[c] * s.trust[c]; s.trust[c] > 0 {
+				k[i] += s.rest[c] * told * (1 + max(0, float64(heard[c].noise-brought[f*s.width+e])))
+				products[i] += (s.rest[c] + s.cell[c] - h*s.of(f*s.width+e)) * told
 				degrees[i]++
 			}
 		}
@@ -148,11 +146,10 @@ func knownScale(unknown float64) int { return min(int(-math.Log10(unknown)), kno
 // sizeScale returns the class of flow f's size.
 func (s *solver) sizeScale(f int) int { return min(int(s.class[f])/4, sizeScales-1) }
 
-// deviations returns the expected errors of the means.
-func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mean []float64, bent []float64) []float64 {
-	cells := s.judge(heard)
-	k := s.scales(v, mean, bent, brought, cells)
-	s.rest, s.cell = nil, nil // which nobody reads any more
+// deviations returns the expected errors of the means, and their degrees of freedom.
+func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mean, bent []float64) ([]float64, []uint8) {
+	degrees := make([]uint8, len(v))
+	k := s.scales(v, mean, bent, brought, heard)
 	// A flow about which cells say little may be any flow of its size. Otherwise they say how far it is from its guess.
 	scale := func(f int) (own, unknown, guess float64) {
 		unknown = v[f] / s.variance[f]
@@ -161,19 +158,26 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 		guess = min(s.usual(f), off*off+v[f]/told) / s.variance[f]
 		return max(k[knownScale(unknown)], unknown*guess), unknown, guess
 	}
-	low := func(f int, unknown float64) float64 { // the part left open, as far as the distance from the mean is left open, too
-		return s.Packets[f] * unknown * unknown * (s.base + s.means[s.class[f]] - mean[f])
+	others, parts := make([]company, len(heard)), make([]float32, len(heard))
+	low := func(f int, unknown float64) float64 { // the part left open: less where hardly any flow leaves any
+		if s.slack < slack {
+			unknown *= unknown
+		}
+		return s.Packets[f] * unknown * (s.base + s.means[s.class[f]] - mean[f])
 	}
 	for f, left := range v {
 		if left > 0 {
 			own, unknown, _ := scale(f)
-			less := low(f, unknown)
+			short := low(f, unknown)
 			for i, c := range s.run(f) {
-				cells[c].others += own * float64(brought[f*s.width+i])
-				cells[c].short += less * s.of(f*s.width+i)
+				by := own * float64(brought[f*s.width+i])
+				others[c].variance += by
+				others[c].short += short * s.of(f*s.width+i)
+				parts[c] += float32(by * by)
 			}
 		}
 	}
+	beyond := s.beyond()
 	for f, left := range v {
 		if left == 0 {
 			v[f] = math.Sqrt(s.square(f))
@@ -181,38 +185,53 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 		}
 		own, unknown, guess := scale(f)
 		by := bent[f] * (1 - unknown)
-		scaled, off := s.scaled(f, left, own, guess, k[knownScale(unknown)], low(f, unknown), brought, cells)
-		off = min(off, mean[f]-s.base) // the true mean is not below base
-		d := by*by + off*off + max(own*left, scaled)
-		if s.Doubt != nil {
-			d += s.miscounted(f, mean[f])
+		d, squares, off := s.scaled(f, left, own, guess, k[knownScale(unknown)], low(f, unknown), brought, heard, others, parts)
+		if more := own * left / d; more > 1 {
+			d, squares = own*left, more*more*squares
 		}
-		v[f] = math.Sqrt(d + s.mixed(f, cells))
+		off = min(off, mean[f]-s.base) // the true mean is not below base
+		for _, x := range [...]float64{by * by, off * off, s.miscounted(f, mean[f]), s.mixed(f, beyond)} {
+			d, squares = d+x, squares+x*x
+		}
+		v[f], degrees[f] = math.Sqrt(d), degreesOf(d, squares)
 	}
-	return v
+	return v, degrees
 }
 
+// A company is what flows bring to a cell: the variance of their errors, as a part of D, and how far all are below the mean of their
+// sizes, where cells leave that open. Guesses tend to what is typical, which is less, and what small flows do not get a large one does.
+type company struct{ variance, short float64 }
+
 // scaled returns the variance of flow f's mean in the estimate as weighed, if the variances of f, of D, of others in its cells and
-// of its guess are off by factors. It also returns how far the mean is off if the others have the means of their sizes.
+// of its guess are off by factors, and the squares of its parts. It also returns how far the mean is off if the others have the means
+// of their sizes.
 func (s *solver) scaled(
-	f int, left, own, guess, rest, low float64, brought []float32, cells []judged,
-) (v, off float64) {
+	f int, left, own, guess, rest, low float64, brought []float32, heard []hearing, others []company, parts []float32,
+) (v, squares, off float64) {
 	w, common := s.Packets[f], 0.0
-	v = max(own, guess)/s.variance[f] + s.sampled[f]*rest
+	first, sample := left*left*max(own, guess)/s.variance[f], left*left*s.sampled[f]*rest
+	v, squares = first+sample, first*first+sample*sample
 	for i, c := range s.run(f) {
-		part, by, x := s.of(f*s.width+i), float64(brought[f*s.width+i]), &cells[c]
-		most := 1 / (1 + max(0, float64(x.noise)-by))
-		said := w * part * x.trust * most
-		v += said * most * w * part * (rest + max(0, x.others-own*by))
-		common += said * x.uncertain // cells of one flow lost the same packets
+		part, by, x := s.of(f*s.width+i), float64(brought[f*s.width+i]), &others[c]
+		most := 1 / (1 + max(0, float64(heard[c].noise)-by))
+		said := left * w * part * heard[c].trust * most
+		unit := said * most * left * w * part
+		by *= own
+		v += unit * (rest + max(0, x.variance-by))
+		squares += unit * unit * (rest*rest + max(0, float64(parts[c])-by*by))
+		common += said * math.Sqrt(s.Variance[c]) // cells of one flow lost the same packets
 		off += said * (x.short - low*part)
 	}
-	return left * left * (v + common*common), left * off
+	common *= common
+	return v + common, squares + common*common, off
 }
 
 // miscounted returns the variance of the mean of flow f from the doubt of its packets: those in its cells that
 // are not its own have the mean of the others there, and took time.
 func (s *solver) miscounted(f int, mean float64) float64 {
+	if s.Doubt == nil {
+		return 0
+	}
 	w, doubt, squares, cells := s.Packets[f], s.Doubt[f], 0.0, 0.0
 	for i, c := range s.run(f) {
 		if part := s.of(f*s.width + i); s.trust[c] > 0 && s.Count != nil {
@@ -225,44 +244,33 @@ func (s *solver) miscounted(f int, mean float64) float64 {
 	return doubt / w * doubt / w * (own*own + squares/max(cells, 1))
 }
 
-// A judged is what deviations read of a cell, flow by flow: in one line of memory. Others is the variance of its flows' errors, as a
-// part of D, and short how far all are below the mean of their sizes, where cells leave that open: guesses tend to what is typical,
-// which is less, and what small flows do not get a large one does. Beyond is by how much the square of what is left of its sum
-// exceeds D, as where rare packets are far off. What is within a standard error of all cells together may be chance, and is taken
-// off: of m equal squares 1 - 1/√m counts, and nothing of a single one.
-type judged struct {
-	trust, rest, expected, uncertain float64 // D⁻¹, as in solver, packets, and the deviation of the error of its sum
-	others, short, beyond            float64
-	noise                            float32 // as in a hearing
-}
-
-// judge returns what is known of cells before any flow is judged.
-func (s *solver) judge(heard []hearing) []judged {
-	cells, all, above, squares := make([]judged, len(heard)), 0.0, math.SmallestNonzeroFloat64, 0.0
-	for c, h := range heard {
-		cells[c] = judged{h.trust, s.rest[c], s.expected[c], math.Sqrt(s.Variance[c]), 0, 0, 0, h.noise}
-		if h.trust > 0 {
-			x := s.rest[c]*s.rest[c] - 1/h.trust
-			cells[c].beyond = max(x, 0)
-			all, above, squares = all+x, above+max(x, 0), squares+x*x
+// beyond returns by how much squares of what is left of cells' sums exceed D, as where rare packets are far off. What is within a
+// standard error of all together may be chance, and is taken off: of m equal squares 1 - 1/√m counts, and nothing of a single one.
+func (s *solver) beyond() []float64 {
+	beyond, all, above, squares := make([]float64, len(s.trust)), 0.0, math.SmallestNonzeroFloat64, 0.0
+	for c, trust := range s.trust {
+		if trust > 0 {
+			x := s.rest[c]*s.rest[c] - 1/trust
+			beyond[c] = max(x, 0)
+			all, above, squares = all+x, above+beyond[c], squares+x*x
 		}
 	}
-	for c := range cells {
-		cells[c].beyond *= max(all-math.Sqrt(squares), 0) / above
+	for c := range beyond {
+		beyond[c] *= max(all-math.Sqrt(squares), 0) / above
 	}
-	return cells
+	return beyond
 }
 
 // mixed returns the variance of flow f's mean if packets that are far off may be given to the wrong flow of their cell, however fast
 // that is in others. A flow with the part p of a cell's packets had them with the probability p, and is given them with p, so one
 // without the other with 2·p·(1 - p). All packets in cells that tell anything count alike.
-func (s *solver) mixed(f int, cells []judged) (v float64) {
+func (s *solver) mixed(f int, beyond []float64) (v float64) {
 	packets := 0.0
 	for i, c := range s.run(f) {
-		if x := &cells[c]; x.trust > 0 {
+		if s.trust[c] > 0 {
 			a := s.Packets[f] * s.of(f*s.width+i)
-			p := a / x.expected
-			packets, v = packets+a, v+2*p*(1-p)*x.beyond
+			p := a / s.expected[c]
+			packets, v = packets+a, v+2*p*(1-p)*beyond[c]
 		}
 	}
 	return v / (packets * packets)
