@@ -114,13 +114,8 @@ func TestShape(t *testing.T) {
 var sizes = map[string][2]int{
 	".":              {3647, 3929},
 	"estimate":       {875, 1163},
-<<<<<<< HEAD
 	"estimate/areas": {3293, 991},
 	"estimate/joint": {1516, 951},
-=======
-	"estimate/areas": {3293, 991},
-	"estimate/joint": {1516, 951},
->>>>>>> main
 	"estimate/clock": {1161, 895},
 	"lda":            {2679, 3142},
 	"lda/control":    {450, 757},
@@ -133,7 +128,7 @@ var sizes = map[string][2]int{
 	"rli":            {2887, 2833},
 	"hashing":        {1556, 2275},
 	"queue":          {1992, 2090},
-	"internal":       {1056, 2310},
+	"internal":       {1056, 2305},
 	"examples":       {5539, 4363},
 	"bench":          {7685, 3209},
 }
