@@ -200,11 +200,13 @@ func (s *spread) variance() float64 {
 // losses hide because no set explains them, or sets like those that do lost a packet; those in sets; and those from
 // before the table, as nothing had left in it.
 type crossed struct {
-	hidden, shown, far crossing
-	packets, clean     float64 // all, and those in epochs before which nothing had left
-	latest             float64 // of those from before the table: how long after the first epoch it came
-	sent, missing      float64 // packets sent, and those of them that never came
+	crossings
+	packets, clean float64 // all, and those in epochs before which nothing had left
+	latest         float64 // of those from before the table: how long after the first epoch it came
+	sent, missing  float64 // packets sent, and those of them that never came
 }
+
+type crossings struct{ hidden, shown, far crossing }
 
 // A crossing is how many packets came late, Σ squares, and how long they may have taken in all.
 type crossing struct{ n, squares, time float32 }

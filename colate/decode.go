@@ -54,9 +54,10 @@ func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int
 type differences struct {
 	comparison
 	counters []difference
-	sums     []float64 // of the delays of each counter's packets, as far as it is settled
-	packets  []float64 // of each counter
-	gaps     [][4]gap  // of each counter, of epochs with packets as in a typical one, and of those with more
+	sums     []float64   // of the delays of each counter's packets, as far as it is settled
+	packets  []float64   // of each counter
+	gaps     [][4]gap    // of each counter, of epochs with packets as in a typical one, and of those with more
+	late     []crossings // of the counters that have any, after the first, which are none
 }
 
 // A difference holds the rest of what a counter says about all epochs.
@@ -207,13 +208,18 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 			}
 		}
 	}
-	share(p, missing)
+	if share(p, missing); !slices.ContainsFunc(p.Doubt, func(doubt float64) bool { return doubt > 0 }) {
+		p.Doubt = nil
+	}
 	return p
 }
 
 // share gives packets that were filled in the variance of those in all counters of their flows. Judged by its
 // own alone, a counter without a slow packet would outweigh those that have one by chance.
 func share(p *joint.Problem, filled []float64) {
+	if !slices.ContainsFunc(p.Variance, func(v float64) bool { return v > 0 }) {
+		return
+	}
 	of, all := make([]float64, len(filled)), make([]float64, len(filled))
 	for f, n := range p.Packets {
 		variance, packets := 0.0, math.SmallestNonzeroFloat64
@@ -294,13 +300,13 @@ func cellsOf(p *joint.Problem, flow int) []uint32 {
 // studentQuantile is as in [joint.Result.MeanInterval].
 var studentQuantile = estimate.StudentQuantile(0.975, 5)
 
-// A left is what is not known of a counter once flows are, or of all of a flow's: in 64 bytes, a line of memory.
+// A left is what is not known of a counter once flows are, or of all of a flow's. Reading it takes most time, so it is small.
 type left struct {
-	beyond, gone       float32  // packets lost, beyond what others lose, and at all
-	more, deviation    float32  // packets that no record explains more than in most counters, and their deviation
-	hides              float32  // Σ variances of packets in epochs in which it is not settled
-	clean, missing     float32  // as in a crossed
-	far, hidden, shown crossing // the same
+	beyond, gone    float32 // packets lost, beyond what others lose, and at all
+	more, deviation float32 // packets that no record explains more than in most counters, and their deviation
+	hides           float32 // Σ variances of packets in epochs in which it is not settled
+	clean, missing  float32 // as in a crossed
+	late            int32   // in differences
 }
 
 // left returns what is left of each counter. Packets of flows without a record are in all counters alike.
@@ -316,11 +322,16 @@ func (d *differences) left(p *joint.Problem) []left {
 	// The deviation of a normal distribution with the same median distance.
 	usual, spread := rests[len(rests)/2], (rests[len(rests)*84/100]-rests[len(rests)*16/100])/2
 	all := make([]left, len(d.counters))
+	d.late = make([]crossings, 1)
 	for at, n := range p.Count {
 		k := &d.counters[at]
 		all[at] = left{k.lost - 3*k.likely - 0.02*k.filled, max(k.lost, 0),
 			float32(packets[at] - usual), float32(math.Sqrt(max(n-packets[at], spread*spread, 1))),
-			k.hides, float32(k.late.clean), float32(k.late.missing), k.late.far, k.late.hidden, k.late.shown}
+			k.hides, float32(k.late.clean), float32(k.late.missing), 0}
+		if k.late.crossings != d.late[0] {
+			all[at].late = int32(len(d.late))
+			d.late = append(d.late, k.late.crossings)
+		}
 	}
 	return all
 }
@@ -335,22 +346,27 @@ func (d *differences) left(p *joint.Problem) []left {
 func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters []left, mean, slow float64) (beyond float64) {
 	all, m, n := &d.common, float32(p.CellsPerRow), p.Packets[f]
 	var k left
-	variance := float32(p.Doubt[f] * p.Doubt[f])
+	variance := float32(0)
+	if p.Doubt != nil {
+		variance = float32(p.Doubt[f] * p.Doubt[f])
+	}
 	var own crossed
 	for _, at := range cellsOf(p, f) {
 		c := &counters[at]
 		k.hides += c.hides
 		k.beyond += c.beyond
 		k.gone += c.gone
-		own.far.merge(&c.far)
-		own.hidden.merge(&c.hidden)
-		own.shown.merge(&c.shown)
 		own.missing += float64(c.missing)
 		own.clean += float64(c.clean)
 		own.packets += p.Count[at]
 		variance += c.deviation * c.deviation
 		most := float32(n)/m + 4*c.deviation // another flow's record is wrong
 		k.more += min(max(c.more, -most), most)
+		if late := &d.late[c.late]; c.late > 0 {
+			own.far.merge(&late.far)
+			own.hidden.merge(&late.hidden)
+			own.shown.merge(&late.shown)
+		}
 	}
 	if k.beyond > 10 {
 		r.Usable[f] = 0

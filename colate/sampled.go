@@ -65,6 +65,9 @@ func (f *flowSamples) add(p passing, delay float64) {
 // the second one did. It reports false if there are none, or those lost may have taken long, because others did.
 func (s *sampling) matched(r joint.FlowRecord) (both, strange []passed, all float64, ok bool) {
 	const most = 0.05
+	if r.Packets < s.least {
+		return nil, nil, 0, false
+	}
 	f := s.find(s.config.key(r.Flow))
 	if f == &s.others {
 		return nil, nil, 0, false

@@ -123,6 +123,17 @@ func TestSamplesOfLongDelays(t *testing.T) {
 	}
 }
 
+// A flow that is too small to be followed does not get the samples of one that has the same key.
+func TestSamplesOfOthers(t *testing.T) {
+	two := []joint.FlowRecord{{Flow: 0x14f65d5d81ed62fc, Packets: 1000}, {Flow: 0x527bf73dade96423, Packets: 1}}
+	s := sampling{config: DefaultConfig, least: 64}
+	s.aim(two)
+	s.find(s.config.key(two[1].Flow)).add(passing{}, 1)
+	if got := s.means(two, 0); got[0].Packets != 1 || got[1].Packets != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // A packet that comes twice has one delay, and an epoch does not count for more because more of it was sampled:
 // quantiles are those of all packets.
 func TestUnevenSamples(t *testing.T) {

@@ -67,7 +67,7 @@ func (p *weighted) least(mean float64, expected []float64) (base, unit float64) 
 	return base - unit, unit
 }
 
-// guess fills in base, the guesses above it, and which flows have a usable cell.
+// guess fills in base, the guesses above it and, as a variance above 0, which flows have a usable cell.
 func (s *solver) guess() {
 	unit := 0.0
 	s.base, unit = s.least(s.mean, s.expected)
@@ -90,11 +90,11 @@ func (s *solver) guess() {
 	}
 	s.bySize(sum, held, unit)
 	s.differ(sum, held, noise)
+	told := s.variance // by flow: the fraction of its packets in usable cells
 	for f, w := range s.Packets {
 		s.above[f] = s.means[s.class[f]]
-		s.told[f] = 0
 		if w > 0 {
-			s.told[f] = s.gather(f, held)
+			told[f] = s.gather(f, held)
 		}
 	}
 	for round := range guessRounds {
@@ -109,9 +109,9 @@ func (s *solver) guess() {
 			s.typify()
 		}
 		for f, w := range s.Packets {
-			if s.told[f] > 0 {
+			if told[f] > 0 {
 				total := w*s.above[f]*s.gather(f, factor) + typicalPackets*s.typical[s.class[f]]
-				s.above[f] = max(unit, total/(w*s.told[f]+typicalPackets))
+				s.above[f] = max(unit, total/(w*told[f]+typicalPackets))
 			}
 		}
 	}
@@ -181,22 +181,31 @@ func (s *solver) bySize(sum, held []float64, unit float64) {
 }
 
 // differ sets how much the flows of a class of sizes differ, and the packets of a flow: in proportion to the
-// square of the class's mean, by factors that fit the squares of what these means leave of the cells' sums.
+// square of the class's mean, by factors that fit the squares of what these means leave of some cells' sums.
 func (s *solver) differ(sum, held, noise []float64) {
 	const parts = sizeScales + 2
-	squares, of := slices.Clone(sum), make([]float64, parts*len(sum))
+	each := uint32(max(1, len(sum)/fitCells))
+	squares := make([]float64, (len(sum)-1)/int(each)+1)
+	of := make([]float64, parts*len(squares))
+	for k := range squares {
+		c := k * int(each)
+		squares[k], of[k*parts+parts-1] = sum[c], noise[c]
+	}
 	for f, w := range s.Packets {
 		mean := s.means[s.class[f]]
 		for i, c := range s.run(f) {
-			n, part := w*s.of(f*s.width+i)*held[c], of[int(c)*parts:][:parts]
-			squares[c] -= n * mean
+			k := c / each
+			if k*each != c {
+				continue
+			}
+			n, part := w*s.of(f*s.width+i)*held[c], of[int(k)*parts:][:parts]
+			squares[k] -= n * mean
 			part[s.sizeScale(f)] += n * n * mean * mean
 			part[sizeScales] += n * mean * mean
 		}
 	}
-	for c, x := range squares {
-		squares[c] = x * x
-		of[c*parts+parts-1] = noise[c]
+	for k, x := range squares {
+		squares[k] = x * x
 	}
 	s.differs, s.unsure = fit(of, squares, parts)
 }
@@ -243,7 +252,7 @@ func (s *solver) typify() {
 	var n, sum [sizeCount]float64
 	var all, total float64
 	for f, k := range s.class {
-		if s.told[f] > 0 {
+		if s.variance[f] > 0 {
 			n[k]++
 			sum[k] += math.Log(s.above[f])
 		}

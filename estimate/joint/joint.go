@@ -188,10 +188,10 @@ const determinedLeft = 1e-2 // of the variance, at most, where cells determine a
 // mark fills in from how many cells each flow is known.
 func (s *solver) mark(r *Result) {
 	r.Usable = make([]uint16, len(s.Packets))
-	for f, w := range s.Packets {
+	for f := range s.Packets {
 		n := 0
 		for _, c := range s.run(f) {
-			if w > 0 && s.trust[c] > 0 && s.told[f] > 0 {
+			if s.trust[c] > 0 && s.variance[f] > 0 {
 				n++
 			}
 		}

@@ -39,7 +39,6 @@ type solver struct {
 	base     float64            // what guesses are above
 	expected []float64          // by cell: packets of the listed flows
 	above    []float64          // by flow: its guess
-	told     []float64          // by flow: the fraction of its packets in usable cells, 0: none
 	typical  [sizeCount]float64 // by size: a guess
 	means    [sizeCount]float64 // by size: the first guess, and how far it may be off
 	doubt    [sizeCount]float64
@@ -56,7 +55,7 @@ type solver struct {
 func newSolver(p *weighted) (*solver, error) {
 	flows, cells := func() []float64 { return make([]float64, len(p.Packets)) }, func() []float64 { return make([]float64, len(p.Sum)) }
 	s := &solver{
-		weighted: p, above: flows(), told: flows(), variance: flows(), sampled: flows(),
+		weighted: p, above: flows(), variance: flows(), sampled: flows(),
 		expected: cells(), trust: cells(), rest: cells(), cell: cells(),
 	}
 	p.scatter(s.expected, nil)
@@ -118,7 +117,7 @@ func (s *solver) equations() {
 			}
 			s.trust[c] += noise
 		}
-		if s.told[f] > 0 {
+		if s.variance[f] > 0 { // a usable cell
 			s.variance[f] = min(own+own/max(w, 1), usual)
 		}
 		if s.Sampled == nil {

@@ -15,7 +15,7 @@ const (
 	mostSweeps  = 100  // a few are usual
 	sizeScales  = 3    // classes of flows by size, in powers of 16
 	rounds      = 50   // of fit, to tell the parts of flows and of packets apart
-	fitCells    = 8192 // that fit reads at least, if there are as many: by these, a variance is known to a few per cent
+	fitCells    = 8192 // that fit gets at least, if there are as many: by these, a variance is known to a few per cent
 	knownScales = 8    // classes of flows by what cells leave unknown, in powers of 10
 	distant     = 25   // times their variance that squares count at most
 	mostNoise   = 1e30 // that an entry brings, as a part of D: more drowns a cell no deeper
@@ -80,15 +80,15 @@ func (s *solver) sweep(f int, hears bool, v []float64, brought []float32, heard 
 // (expectation maximisation for components of variance). Their covariance is the inverse of Fisher's information.
 func fit(parts, square []float64, n int) (k []float64, covariance [][]float64) {
 	k = slices.Repeat([]float64{1}, n)
-	each, told := max(1, len(square)/fitCells), make([][]float64, n)
+	told := make([][]float64, n)
 	for round := range rounds {
 		squares, weight := make([]float64, n), make([]float64, n)
 		for i := range told { // one square as it should be, for classes that have none
 			told[i] = make([]float64, n)
 			told[i][i] = 0.5
 		}
-		for c := 0; c < len(square); c += each {
-			x, now, of := square[c], 0.0, parts[c*n:][:n]
+		for c, x := range square {
+			now, of := 0.0, parts[c*n:][:n]
 			for i, part := range of {
 				now += k[i] * part
 			}

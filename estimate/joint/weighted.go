@@ -38,21 +38,16 @@ func weigh(given *Problem) *weighted {
 	for f, w := range p.Packets {
 		q.class[f] = uint8(min(bits.Len64(uint64(min(max(w, 1), math.MaxInt64)))-1, sizeCount-1))
 	}
-	uniform := !slices.ContainsFunc(p.Rates, func(rate float64) bool { return rate != 1 })
 	q.slack = slack
 	if p.CellsPerRow == 1 && p.Doubt == nil && p.Count != nil && len(p.Packets) < p.exactCells() {
 		q.slack = slackExact
 	}
-	if uniform {
+	if !slices.ContainsFunc(p.Rates, func(rate float64) bool { return rate != 1 }) {
 		return q
 	}
 	q.part = make([]float32, len(p.Cells))
 	for i := range q.part {
-		part := q.uniform
-		if p.Rates != nil {
-			part *= p.Rates[i%q.width/p.CellsPerRow]
-		}
-		q.part[i] = float32(part)
+		q.part[i] = float32(q.uniform * p.Rates[i%q.width/p.CellsPerRow])
 	}
 	return q
 }
@@ -88,15 +83,15 @@ func (p *weighted) scatter(u, x []float64) {
 		}
 		if p.part == nil {
 			w *= p.uniform
-			if run := p.run(f); len(run) == 4 {
+			run := p.run(f)
+			for ; len(run) >= 4; run = run[4:] {
 				u[run[0]] += w
 				u[run[1]] += w
 				u[run[2]] += w
 				u[run[3]] += w
-			} else {
-				for _, c := range run {
-					u[c] += w
-				}
+			}
+			for _, c := range run {
+				u[c] += w
 			}
 			continue
 		}
@@ -111,8 +106,8 @@ func (p *weighted) scatter(u, x []float64) {
 func (p *weighted) gather(f int, of []float64) (total float64) {
 	if p.part == nil {
 		run := p.run(f)
-		if len(run) == 4 {
-			return (of[run[0]] + of[run[1]] + of[run[2]] + of[run[3]]) * p.uniform
+		for ; len(run) >= 4; run = run[4:] {
+			total = total + of[run[0]] + of[run[1]] + of[run[2]] + of[run[3]]
 		}
 		for _, c := range run {
 			total += of[c]
