@@ -418,11 +418,8 @@ func TestKeyForgesAnswers(t *testing.T) {
 		onLink(t, Config{Key: testKey}, 0, func(t *testing.T, l *link) {
 			forger := must(NewPoint(Config{Key: key}))
 			defer forger.Close()
-			l.send(time.Millisecond, func(i int) time.Duration {
-				time.Sleep(3 * time.Millisecond)
-				forger.PassedNumber(uint64(i))
-				return 2 * time.Millisecond
-			}, nil)
+			l.send(time.Millisecond, func(int) time.Duration { return 5 * time.Millisecond }, nil)
+			l.each(time.Millisecond, func(i int) { time.Sleep(3 * time.Millisecond); forger.PassedNumber(uint64(i)) })
 			ask := func(_ context.Context, request []byte) ([]byte, error) { return forger.Answer(request) }
 			n := 0
 			for r := range l.b.Follow(l.ctx, ask) {
