@@ -13,7 +13,6 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
-	"github.com/hoplag/hoplag/internal/heap"
 )
 
 // testKey is long enough.
@@ -108,49 +107,6 @@ func (l *link) each(period time.Duration, f func(i int)) {
 // it, and a response where back is not nil. A negative delay is a loss.
 func (l *link) send(period time.Duration, forth, back func(i int) time.Duration) {
 	l.play(math.MaxInt, func(i int) time.Duration { return time.Duration(i) * period }, forth, back)
-}
-
-// A pass is what happens to message i at a time: it leaves a, arrives at b, is responded to, or its response returns.
-type pass struct {
-	at time.Duration
-	i  int
-	to uint8
-}
-
-const leaves, arrives, responds, returns = 0, 1, 2, 3
-
-func (p pass) Before(q pass) bool { return p.at < q.at || p.at == q.at && p.i < q.i }
-
-// play is send for messages that leave when sent says. One goroutine for all costs less than one for each.
-func (l *link) play(messages int, sent, forth, back func(i int) time.Duration) {
-	begin, next := time.Now(), heap.Heap[pass]{{sent(0), 0, leaves}}
-	l.all.Go(func() {
-		for len(next) > 0 && l.ctx.Err() == nil {
-			p := next.Pop()
-			time.Sleep(time.Until(begin.Add(p.at)))
-			switch id := uint64(p.i); p.to {
-			case leaves:
-				l.a.Load().PassedNumber(id)
-				if d := forth(p.i); d >= 0 {
-					next.Push(pass{p.at + d, p.i, arrives})
-				} else if back != nil {
-					next.Push(pass{p.at, p.i, responds})
-				}
-				if p.i+1 < messages {
-					next.Push(pass{sent(p.i + 1), p.i + 1, leaves})
-				}
-			case arrives:
-				if l.b.PassedNumber(id); back != nil {
-					next.Push(pass{p.at, p.i, responds})
-				}
-			case responds:
-				l.b.Back.PassedNumber(id)
-				next.Push(pass{p.at + back(p.i), p.i, returns})
-			case returns:
-				l.a.Load().Back.PassedNumber(id)
-			}
-		}
-	})
 }
 
 // reports returns n reports, by whatever point follows.
