@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
@@ -371,16 +370,8 @@ func TestRestartLosesNothing(t *testing.T) {
 	c := Config{Key: testKey, ClocksAgree: true, Report: 100 * time.Millisecond}
 	for _, seed := range []uint64{0, 6, 13, 28} {
 		onLink(t, c, 0, func(t *testing.T, l *link) {
-			var one sync.Mutex
 			r := rand.New(rand.NewPCG(seed, 2))
-			l.each(500*time.Microsecond, func(i int) {
-				one.Lock()
-				delay := time.Duration((0.3 + 0.7*r.ExpFloat64()) * 150e6)
-				one.Unlock()
-				l.a.Load().PassedNumber(uint64(i))
-				time.Sleep(delay)
-				l.b.PassedNumber(uint64(i))
-			})
+			l.send(500*time.Microsecond, func(int) time.Duration { return time.Duration((0.3 + 0.7*r.ExpFloat64()) * 150e6) }, nil)
 			time.AfterFunc(3*time.Second+time.Duration(seed)*13*time.Millisecond, func() {
 				l.a.Swap(l.newPoint(t, c, "a", newTestClock(0, 0))).Close()
 			})

@@ -23,14 +23,13 @@ func (l *link) passIn(flow hashing.Flow, number int, delay time.Duration) {
 	}
 }
 
-// A pass is what happens to message i at a time: it leaves a, arrives at b, is responded to, or its response returns.
+// A pass is what happens to message i at a time: it leaves a, arrives at b or never does, or its response returns.
 type pass struct {
-	at time.Duration
-	i  int
-	to uint8
+	at    time.Duration
+	i, to int
 }
 
-const leaves, arrives, responds, returns = 0, 1, 2, 3
+const leaves, arrives, misses, returns = 0, 1, 2, 3
 
 func (p pass) Before(q pass) bool { return p.at < q.at || p.at == q.at && p.i < q.i }
 
@@ -44,21 +43,21 @@ func (l *link) play(messages int, sent, forth, back func(i int) time.Duration) {
 			switch id := uint64(p.i); p.to {
 			case leaves:
 				l.a.Load().PassedNumber(id)
-				if d := forth(p.i); d >= 0 {
-					next.Push(pass{p.at + d, p.i, arrives})
-				} else if back != nil {
-					next.Push(pass{p.at, p.i, responds})
+				d, to := forth(p.i), arrives
+				if d < 0 {
+					d, to = 0, misses
 				}
-				if p.i+1 < messages {
+				if next.Push(pass{p.at + d, p.i, to}); p.i+1 < messages {
 					next.Push(pass{sent(p.i + 1), p.i + 1, leaves})
 				}
-			case arrives:
-				if l.b.PassedNumber(id); back != nil {
-					next.Push(pass{p.at, p.i, responds})
+			case arrives, misses:
+				if p.to == arrives {
+					l.b.PassedNumber(id)
 				}
-			case responds:
-				l.b.Back.PassedNumber(id)
-				next.Push(pass{p.at + back(p.i), p.i, returns})
+				if back != nil {
+					l.b.Back.PassedNumber(id)
+					next.Push(pass{p.at + back(p.i), p.i, returns})
+				}
 			case returns:
 				l.a.Load().Back.PassedNumber(id)
 			}

@@ -112,7 +112,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3647, 3953},
+	".":              {3647, 3943},
 	"estimate":       {875, 1164},
 	"estimate/areas": {3254, 991},
 	"estimate/joint": {1478, 947},
@@ -124,7 +124,7 @@ var sizes = map[string][2]int{
 	"lda/mplane":     {1607, 1201},
 	"lda/kernel":     {2361, 1945},
 	"lds":            {2788, 3668},
-	"colate":         {4138, 3627},
+	"colate":         {4139, 3627},
 	"rli":            {2888, 2828},
 	"hashing":        {1556, 2275},
 	"queue":          {1992, 2090},
