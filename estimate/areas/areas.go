@@ -74,8 +74,8 @@ type Areas struct {
 	seenAgain []seenAgain
 }
 
-// tallies counts packets: sent and of these lost, where that is known, in so many cuts, and the squares of by how much more were lost
-// in a cut than on average; received, and the time on the way; those that were alone, and the time that these took.
+// tallies counts packets: those sent, and those of them that were lost, where that is known, in how many cuts, and the squares of
+// how many more were lost in a cut than on average; those received, and the time on the way; those alone, and the time they took.
 type tallies struct{ sent, lost, cuts, varied, received, way, alone, took float64 }
 
 // An areaCell is a cell's state at the latest cut, and at those at which nothing was on its way.

@@ -336,8 +336,8 @@ func sum(x []float64) (s float64) {
 	return s
 }
 
-// rate returns the share of the packets sent in a cut that was lost, by what all cuts have and by how much they
-// differ: if shares have a gamma distribution.
+// rate returns the share of the packets sent in a cut that was lost, as is expected from what is known of it, if the
+// shares of all cuts have a gamma distribution.
 func (l *losses) rate(k int) float64 {
 	if l.share == 0 || k == 0 {
 		return l.share
