@@ -26,7 +26,7 @@ type cutRun struct {
 // cutTraffic passes a number of packets in each interval, and lets the last ones come.
 func cutTraffic(t *testing.T, seed uint64, intervals, packets int, delay func(*rand.Rand) float64, loss float64) *cutRun {
 	t.Helper()
-	run := new(cutRun)
+	run := &cutRun{packets: make([]truth.Packet, 0, intervals*packets)}
 	for range intervals {
 		run.up, run.down = append(run.up, mustNewFor(t, DefaultConfig)), append(run.down, mustNewFor(t, DefaultConfig))
 	}
