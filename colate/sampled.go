@@ -223,11 +223,10 @@ func (f *sampled) learn(number float64, clocks bool, likely *pool, counters *tal
 	}
 }
 
-// beyond returns the variance of a flow's packets that its counters show and samples do not: what exceeds that of the flow's and
-// of others' samples, if it does by three standard errors, which are those of exponential delays. Two of its own are added, for
-// a slow packet is in a cell with others: two deviations of twice the products. All of it may be the flow's. Twice as many of
-// the packets that the counters do not tell of may be as slow, or as those of others are, and two deviations of a Poisson number
-// of slow ones more.
+// beyond returns the variance of a flow's packets that its counters show and samples do not: what exceeds that of the flow's and of
+// others' samples, if it does by three standard errors, which are those of exponential delays. Two of its own are added, for a slow
+// packet is in a cell with others: two deviations of twice the products. All of it may be the flow's. Twice as many of the packets that
+// the counters do not tell of may be as slow, or as those of others are, and two deviations of a Poisson number of slow ones more.
 func (t *tally) beyond(variance, packets float64, samples *estimate.Moments, all *common) float64 {
 	others, cells := samples.Variance(), max(t.came/packets, 1)
 	more := func(counted, usual, degrees float64) float64 {

@@ -46,7 +46,8 @@ func (s *Sketch) AppendBinary(b []byte) ([]byte, error) {
 	return wire.Seal(b, start), nil
 }
 
-func (c *Config) encodedBytes() int { return 57 + 8*c.Rows + c.Rows*c.Columns*c.cellBytes() }
+// EncodedSize returns the number of bytes in a sketch's encoding.
+func (c *Config) EncodedSize() int { return 57 + 8*c.Rows + c.Rows*c.Columns*c.cellBytes() }
 
 func (c *cell) appendTo(b []byte, sumBits, digestBits uint8) []byte {
 	b = wire.AppendBits(b, c.sum, sumBits)
@@ -100,8 +101,8 @@ type stamp struct {
 	began  int64
 }
 
-// SetInterval sets the interval's number, from 1, and when it began by the point's clock, in nanoseconds.
-// Encodings carry both. Sketches of different numbers are not compared, but for 0, which is the number before.
+// SetInterval sets the interval's number, from 1, and when it began by the point's clock, in nanoseconds. Encodings carry both.
+// Sketches of different numbers are not compared, except with 0, the number before. (lda's are in markers, colate has a Span.)
 func (i *stamp) SetInterval(number uint64, began int64) { *i = stamp{number, began} }
 
 // Interval returns the values passed to SetInterval, or 0 and 0.
