@@ -46,8 +46,7 @@ func (s *Sketch) AppendBinary(b []byte) ([]byte, error) {
 	return wire.Seal(b, start), nil
 }
 
-// EncodedSize returns the number of bytes in a sketch's encoding.
-func (c *Config) EncodedSize() int { return 57 + 8*c.Rows + c.Rows*c.Columns*c.cellBytes() }
+func (c *Config) encodedBytes() int { return 57 + 8*c.Rows + c.Rows*c.Columns*c.cellBytes() }
 
 func (c *cell) appendTo(b []byte, sumBits, digestBits uint8) []byte {
 	b = wire.AppendBits(b, c.sum, sumBits)

@@ -126,13 +126,13 @@ func (d *Demand) in(memory int, table, sketch bool) (f Forecast, ok bool) {
 	}
 	if table {
 		f.Table = TableConfig{Identity: d.Base.Identity, SumBits: d.Base.SumBits, DigestBits: d.Base.DigestBits}
-		rest := max(0, memory-f.Table.EncodedSize())
+		rest := max(0, memory-f.Table.encodedBytes())
 		f.Table.Flows = min(rest/(bucketFlows*f.Table.flowBytes()+1)*bucketFlows, mostHeld)
-		f.EncodedSize, f.Held = f.Table.EncodedSize(), d.inTable(f.Table.Flows, all[:])
+		f.EncodedSize, f.Held = f.Table.encodedBytes(), d.inTable(f.Table.Flows, all[:])
 	}
 	if sketch {
 		f.Config = d.sketchIn(memory, all[:])
-		f.EncodedSize += f.Config.EncodedSize()
+		f.EncodedSize += f.Config.encodedBytes()
 	}
 	for _, x := range all { // the same losses spoil a table and a sketch
 		f.Failure += (x.unheld*x.unread + (1-x.unheld)*min(x.spoilt, x.unread)) / someSizes
@@ -151,7 +151,7 @@ func (d *Demand) sketchIn(memory int, all []chances) (best Config) {
 	for rows := 1; rows <= mostPlannedRows; rows++ {
 		c := d.Base
 		c.Rows, c.Columns = rows, 0
-		c.Columns = min((memory-c.EncodedSize())/c.cellBytes()/rows, maxColumns)
+		c.Columns = min((memory-c.encodedBytes())/c.cellBytes()/rows, maxColumns)
 		if c.Columns < c.Spread+nearCells { // there would be no intervals
 			continue
 		}

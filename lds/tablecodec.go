@@ -40,8 +40,7 @@ func (t *Table) AppendBinary(b []byte) ([]byte, error) {
 	return wire.Seal(b, start), nil
 }
 
-// EncodedSize returns the number of bytes in the encoding of a full table; others have fewer.
-func (c *TableConfig) EncodedSize() int { return 39 + c.Flows/bucketFlows + c.Flows*c.flowBytes() }
+func (c *TableConfig) encodedBytes() int { return 39 + c.Flows/bucketFlows + c.Flows*c.flowBytes() }
 
 // appendBucket appends the flows of a bucket by their hashes, so that equal tables give equal bytes.
 func (t *Table) appendBucket(b []byte, first int) []byte {

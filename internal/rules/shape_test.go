@@ -123,7 +123,7 @@ var sizes = map[string][2]int{
 	"lda/lost":       {547, 407},
 	"lda/mplane":     {1607, 1201},
 	"lda/kernel":     {2361, 1945},
-	"lds":            {2786, 3668},
+	"lds":            {2784, 3668},
 	"colate":         {4139, 3627},
 	"rli":            {2888, 2829},
 	"hashing":        {1556, 2275},
