@@ -53,7 +53,6 @@ func TestSmallGroups(t *testing.T) {
 	} {
 		for seed := range uint64(runs) {
 			up, down, truth, delays := g.pass(t, seed)
-			late := estimate.NewEmpirical(delays)
 			r, err := Estimate(up, down)
 			if err != nil {
 				t.Errorf("%+v: %v", g, err)
@@ -68,7 +67,7 @@ func TestSmallGroups(t *testing.T) {
 			}
 			d := accumulated(t, up, down)
 			// The slowest of all packets are the copies, if there are more than 4 %.
-			p96, _ := late.Quantile(0.96)
+			p96, _ := estimate.NewEmpirical(delays).Quantile(0.96)
 			if q, err := d.Quantile(0.96, 0.999); err == nil && !q.Interval.Contains(p96) {
 				t.Errorf("%+v: p96 in %+v, want %.0f", g, q.Interval, p96)
 			}

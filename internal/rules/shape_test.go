@@ -112,12 +112,12 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3647, 3943},
+	".":              {3681, 3939},
 	"estimate":       {875, 1163},
 	"estimate/areas": {3293, 991},
 	"estimate/joint": {1513, 952},
-	"estimate/clock": {1161, 893},
-	"lda":            {2679, 3143},
+	"estimate/clock": {1126, 902},
+	"lda":            {2679, 3142},
 	"lda/control":    {450, 757},
 	"lda/flows":      {450, 237},
 	"lda/lost":       {547, 407},
@@ -130,7 +130,7 @@ var sizes = map[string][2]int{
 	"queue":          {1992, 2090},
 	"internal":       {1056, 2305},
 	"examples":       {5539, 4363},
-	"bench":          {7685, 3209},
+	"bench":          {7684, 3209},
 }
 
 // TestSizes holds each part to its size: whoever adds takes out.
