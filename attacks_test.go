@@ -137,7 +137,7 @@ func TestKeyAimsAtOneCell(t *testing.T) {
 	}
 }
 
-// Whoever knows the seed of Tuple.Flow can find addresses that pass for another's flow: synopses by flow then
+// Whoever knows the seed of Tuple.Flow can find addresses that pass for another's flow: synopses of flows then
 // mix the two. A key keeps them apart.
 func TestSeedPassesForAFlow(t *testing.T) {
 	const seed = 77
@@ -166,7 +166,7 @@ func TestSeedPassesForAFlow(t *testing.T) {
 }
 
 // A flood of flows takes the room for records, whoever sends it: flows of many packets keep theirs, all packets are in the
-// total, and what has no record is counted. Records are given up at random, so one in three floods may take this one's.
+// total, and what has no record is counted. Records are given up at random, so one flood in three may take this one's.
 func TestFloodOfFlows(t *testing.T) {
 	c := rli.DefaultConfig
 	c.Method, c.Buffer, c.Flows = rli.Left, 0, 1000
@@ -340,7 +340,7 @@ func attack(t *testing.T, n int, packet func(i int) (hashing.Flow, hashing.Packe
 // flowOf names the honest flows, under a key that nobody knows.
 func flowOf(k uint64) hashing.Flow { return hashing.Flow(hashing.SipHashFromKey(secretKey).Word(k)) }
 
-// TestCopiesHarmOneFlow: someone who knows nothing repeats a packet of a flow of his 50,000 times, and loses
+// TestCopiesHarmOneFlow: someone who knows nothing repeats a packet of one flow 50,000 times, and loses
 // one of a thousand. Other flows have right answers, and COLATE's epoch does not end. The attacker's own flow
 // has an answer by RLI alone, which need not tell its packets apart.
 func TestCopiesHarmOneFlow(t *testing.T) {
@@ -376,8 +376,8 @@ func TestReplayedFlow(t *testing.T) {
 	})
 }
 
-// TestForgedFlowMixes: whoever makes packets that pass for another's flow, as TestSeedPassesForAFlow does, adds
-// his delays to its own, whatever measures: 100 packets of 1 ms beside 100 of 50 µs make a mean of 525. Others
+// TestForgedFlowMixes: whoever makes packets that pass for those of another flow, as TestSeedPassesForAFlow does, adds
+// their delays to that flow's, whichever synopsis measures it: 100 packets of 1 ms beside 100 of 50 µs make a mean of 525. Others
 // stay right, but COLATE's flows share counters: 2 of 100 intervals may miss.
 func TestForgedFlowMixes(t *testing.T) {
 	same := func(all []passing) []passing { return all }

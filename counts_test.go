@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
@@ -143,14 +142,7 @@ func TestReportsHold(t *testing.T) {
 	} {
 		onLink(t, Config{Key: testKey, ClocksAgree: true}, 0, func(t *testing.T, l *link) {
 			begin, answered, sharp := time.Now(), 0, 0
-			l.all.Go(func() {
-				for i := range c.messages {
-					time.Sleep(time.Until(begin.Add(c.sent(i))))
-					if l.a.Load().PassedNumber(uint64(i)); c.delay(i) >= 0 {
-						l.all.Go(func() { time.Sleep(c.delay(i)); l.b.PassedNumber(uint64(i)) })
-					}
-				}
-			})
+			l.play(c.messages, c.sent, c.delay, nil)
 			for _, r := range l.reports(int(c.sent(c.messages)/time.Second) + 4) {
 				d, truth := &r.Forth, r.came(begin, c.messages, c.sent, c.delay)
 				if d.Err != nil {
@@ -172,9 +164,10 @@ func TestReportsHold(t *testing.T) {
 
 // came returns the delays of the messages that came in a report, each sent a given time after the first.
 func (r *Report) came(begin time.Time, messages int, sent, delay func(i int) time.Duration) (m estimate.Moments) {
-	for i := range messages {
+	from, to := r.Start.Sub(begin), r.Start.Add(r.Length).Sub(begin)
+	for i := 0; i < messages && sent(i) < to; i++ {
 		d := delay(i)
-		if at := begin.Add(sent(i) + d); d >= 0 && !at.Before(r.Start) && at.Before(r.Start.Add(r.Length)) {
+		if at := sent(i) + d; d >= 0 && at >= from && at < to {
 			m.Add(float64(d))
 		}
 	}
@@ -377,16 +370,8 @@ func TestRestartLosesNothing(t *testing.T) {
 	c := Config{Key: testKey, ClocksAgree: true, Report: 100 * time.Millisecond}
 	for _, seed := range []uint64{0, 6, 13, 28} {
 		onLink(t, c, 0, func(t *testing.T, l *link) {
-			var one sync.Mutex
 			r := rand.New(rand.NewPCG(seed, 2))
-			l.each(500*time.Microsecond, func(i int) {
-				one.Lock()
-				delay := time.Duration((0.3 + 0.7*r.ExpFloat64()) * 150e6)
-				one.Unlock()
-				l.a.Load().PassedNumber(uint64(i))
-				time.Sleep(delay)
-				l.b.PassedNumber(uint64(i))
-			})
+			l.send(500*time.Microsecond, func(int) time.Duration { return time.Duration((0.3 + 0.7*r.ExpFloat64()) * 150e6) }, nil)
 			time.AfterFunc(3*time.Second+time.Duration(seed)*13*time.Millisecond, func() {
 				l.a.Swap(l.newPoint(t, c, "a", newTestClock(0, 0))).Close()
 			})

@@ -143,7 +143,7 @@ func forwardFrames(in, out func([]byte)) {
 }
 
 // Sizes follow from what is expected and what is to be known of it: every package that has sizes has a Demand, and a Plan that answers
-// with a Config and what to expect of it.
+// with a Config, of which methods tell what to expect; that of lds, which may choose a table or both, answers with a Forecast.
 func Example_sizes() {
 	// All packets' mean with a standard error of 0.5 %, at up to 1 % loss.
 	all, err := lda.Plan(lda.Demand{Packets: 1e6, Loss: 0.01, MeanError: 0.005, Variation: 1})
@@ -162,11 +162,11 @@ func Example_sizes() {
 	fmt.Println("lds:", flows.EncodedSize, "bytes,", flows.Config.Rows, "rows of", flows.Config.Columns, "cells")
 
 	// 50,000 packets a second, to be kept for months in 3 GB a day.
-	months, bits, err := colate.Plan(colate.Demand{Rate: 50_000, BytesADay: 3e9, Delay: 100e6})
+	months, err := colate.Plan(colate.Demand{Rate: 50_000, BytesADay: 3e9, Delay: 100e6})
 	if err != nil {
 		panic(err)
 	}
-	fmt.Printf("colate: %d counters, %.1f bits a packet\n", months.Counters, bits)
+	fmt.Printf("colate: %d counters, %.1f bits a packet\n", months.Counters, months.BitsPerPacket(50_000))
 	// Output:
 	// lda: 28702 bytes an interval
 	// lds: 148549 bytes, 4 rows of 2855 cells

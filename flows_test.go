@@ -10,6 +10,7 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
+	"github.com/hoplag/hoplag/internal/heap"
 	"github.com/hoplag/hoplag/lda/flows"
 )
 
@@ -20,6 +21,48 @@ func (l *link) passIn(flow hashing.Flow, number int, delay time.Duration) {
 		time.Sleep(delay)
 		l.b.Passed(id, flow)
 	}
+}
+
+// A pass is what happens to message i at a time: it leaves a, arrives at b or never does, or its response returns.
+type pass struct {
+	at    time.Duration
+	i, to int
+}
+
+const leaves, arrives, misses, returns = 0, 1, 2, 3
+
+func (p pass) Before(q pass) bool { return p.at < q.at || p.at == q.at && p.i < q.i }
+
+// play is send for messages that leave when sent says. One goroutine for all costs less than one for each.
+func (l *link) play(messages int, sent, forth, back func(i int) time.Duration) {
+	begin, next := time.Now(), heap.Heap[pass]{{sent(0), 0, leaves}}
+	l.all.Go(func() {
+		for len(next) > 0 && l.ctx.Err() == nil {
+			p := next.Pop()
+			time.Sleep(time.Until(begin.Add(p.at)))
+			switch id := uint64(p.i); p.to {
+			case leaves:
+				l.a.Load().PassedNumber(id)
+				d, to := forth(p.i), arrives
+				if d < 0 {
+					d, to = 0, misses
+				}
+				if next.Push(pass{p.at + d, p.i, to}); p.i+1 < messages {
+					next.Push(pass{sent(p.i + 1), p.i + 1, leaves})
+				}
+			case arrives, misses:
+				if p.to == arrives {
+					l.b.PassedNumber(id)
+				}
+				if back != nil {
+					l.b.Back.PassedNumber(id)
+					next.Push(pass{p.at + back(p.i), p.i, returns})
+				}
+			case returns:
+				l.a.Load().Back.PassedNumber(id)
+			}
+		}
+	})
 }
 
 // Each flow has its own delay, and the report finds it, although packets cross every cut; the slowest come first.

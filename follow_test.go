@@ -106,19 +106,7 @@ func (l *link) each(period time.Duration, f func(i int)) {
 // send sends a message every period, each after the delay that is given for
 // it, and a response where back is not nil. A negative delay is a loss.
 func (l *link) send(period time.Duration, forth, back func(i int) time.Duration) {
-	l.each(period, func(i int) {
-		id := uint64(i)
-		l.a.Load().PassedNumber(id)
-		if d := forth(i); d >= 0 {
-			time.Sleep(d)
-			l.b.PassedNumber(id)
-		}
-		if back != nil {
-			l.b.Back.PassedNumber(id)
-			time.Sleep(back(i))
-			l.a.Load().Back.PassedNumber(id)
-		}
-	})
+	l.play(math.MaxInt, func(i int) time.Duration { return time.Duration(i) * period }, forth, back)
 }
 
 // reports returns n reports, by whatever point follows.

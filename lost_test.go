@@ -327,7 +327,7 @@ func TestIdsStopMatching(t *testing.T) {
 				}
 				l.b.PassedNumber(id)
 			})
-			for n, r := range l.reports(10) {
+			for n, r := range l.reports(8) {
 				if d := &r.Forth; n > 4 && d.Err == nil || n > 6 && !errors.Is(d.Err, ErrUnlike) {
 					t.Errorf("every %d: %d: %v", every, n, r)
 				}

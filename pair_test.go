@@ -267,7 +267,7 @@ func (p *shardedPath) ended(cut int) time.Time {
 	return time.Unix(0, (pathBegin+int64(cut)+1)*int64(p.seal.config.Cut))
 }
 
-// reports returns those of a pair to which take gives the records of each cut.
+// reports returns the reports of a pair that take gives the records of each cut.
 func (p *shardedPath) reports(t *testing.T, c Config, take func(pair *Pair, cut int)) (all []Report) {
 	pair, err := NewPair(c, "a", "b")
 	must0(t, err)
@@ -411,18 +411,15 @@ func TestShardsComeAndGo(t *testing.T) {
 	}
 }
 
-// TestKeyForgesAnswers: whoever holds the key and answers in the place of the first point makes up what he
-// likes: here messages that seem to have been sent 3 ms later.
+// TestKeyForgesAnswers: whoever holds the key and answers in the place of the first point can make up
+// anything: here messages that seem to have been sent 3 ms later.
 func TestKeyForgesAnswers(t *testing.T) {
 	for key, believed := range map[Key]bool{testKey: true, NewKey("another secret key"): false} {
 		onLink(t, Config{Key: testKey}, 0, func(t *testing.T, l *link) {
 			forger := must(NewPoint(Config{Key: key}))
 			defer forger.Close()
-			l.send(time.Millisecond, func(i int) time.Duration {
-				time.Sleep(3 * time.Millisecond)
-				forger.PassedNumber(uint64(i))
-				return 2 * time.Millisecond
-			}, nil)
+			l.send(time.Millisecond, func(int) time.Duration { return 5 * time.Millisecond }, nil)
+			l.each(time.Millisecond, func(i int) { time.Sleep(3 * time.Millisecond); forger.PassedNumber(uint64(i)) })
 			ask := func(_ context.Context, request []byte) ([]byte, error) { return forger.Answer(request) }
 			n := 0
 			for r := range l.b.Follow(l.ctx, ask) {

@@ -302,8 +302,8 @@ func (m *meeting) leave(e *end, which func(*source) bool) {
 	}
 }
 
-// behind returns the shard that was added up least far, of several the one whose next record ends
-// first, how far others were, and whether all are equally far.
+// behind returns the shard that was added up least far, or of several such the one whose next record ends
+// first; how far the others were; and whether all are equally far.
 func (m *meeting) behind() (s *source, most int64, even bool) {
 	var least, next int64
 	even = true

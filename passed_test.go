@@ -77,6 +77,7 @@ func TestPassedAddsUp(t *testing.T) {
 
 // A log is used again once its pool has dropped it.
 func TestLogsAreUsedAgain(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // or all processors begin and end 400 collections
 	config := Config{}.withDefaults()
 	d := newDirection(&config, newTimeline(nil))
 	d.shards = d.shards[:1]

@@ -160,8 +160,8 @@ func TestReplayedMessages(t *testing.T) {
 	}
 }
 
-// TestSeedSignsNothing: whoever found out what a point hashes with cannot sign as it does, whatever of it he
-// takes for the key; nor does a point that hashes in the same way answer for another.
+// TestSeedSignsNothing: whoever found out the seed that a point hashes with cannot sign as it does, whatever
+// part of it is tried as the key; nor does a point that hashes in the same way answer for another.
 func TestSeedSignsNothing(t *testing.T) {
 	p := newTestPoint(t, quick, "a")
 	for _, key := range []string{"", fmt.Sprintf("%016x", p.Seed()), string(rune(p.Seed())), "seed"} {

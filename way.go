@@ -38,7 +38,7 @@ type way struct {
 	tardy   []tardy // packets that points counted late, since the oldest report began
 
 	missing []lost.Name        // that no report named yet
-	names   map[[2]int64]bool  // of messages that were lost lately, which reports told: the id, and when it was sent
+	names   map[[2]int64]bool  // by id and time sent, of messages lost lately that reports have told
 	samples estimate.Empirical // of the latest report, as measured
 	unlike  unlike
 	ledger

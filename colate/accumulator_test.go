@@ -23,7 +23,7 @@ func records(flows ...hashing.Flow) []joint.FlowRecord {
 	return list
 }
 
-// recordsOf are those of these flows.
+// recordsOf returns the records of these flows.
 func recordsOf(list []truth) []joint.FlowRecord {
 	var all []joint.FlowRecord
 	for _, f := range list {

@@ -38,7 +38,7 @@ func (s *scene) play(t testing.TB, seed uint64) (path Path, record joint.FlowRec
 	t.Helper()
 	record.Flow = hashing.Flow(hashing.Mix(1, seed))
 	rng := rand.New(rand.NewPCG(seed, 4))
-	all := make([]passage, 0, 1<<16)
+	all := make([]passage, 0, 1<<18)
 	for i, f := range s.flows {
 		key := hashing.Flow(hashing.Mix(uint64(i)+1, seed))
 		for at := rng.ExpFloat64() / f.rate; at < s.seconds; at += rng.ExpFloat64() / f.rate {

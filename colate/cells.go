@@ -203,7 +203,7 @@ func (t *cellTable) settle(i int, s *sight, set []int) {
 		s.set[e] = uint8(set[0])
 	}
 	for _, e := range set {
-		if t.apart { // what counts as on its way at a cut may have come by then: all waited alike
+		if t.apart { // what seems on its way at a cut may have come by then: all waited alike
 			s.areas[e] = all * t.packets(i, e) / max(came, 1)
 		}
 	}
@@ -263,7 +263,7 @@ func (c *comparison) add(up, down *Recorder, s span) {
 	c.end(s, up.packets, down.packets, true)
 }
 
-// end finishes a pair of epochs that was put into the table, in the window or not; others only help to settle those. A
+// end finishes a pair of epochs that was put into the table. Those outside the window only help to settle those in it. A
 // point without packets may have had none, or have lost its records. If the table is full, its epochs are taken, and
 // it keeps the last ones, some of which count only then.
 func (c *comparison) end(s span, up, down uint64, inside bool) {

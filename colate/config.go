@@ -153,51 +153,49 @@ const mostOnTheWay = 2.0
 // as far behind samples alone as those of thousands are behind counters alone.
 const sampleShare = 0.1
 
-// Plan returns the Config that keeps the packets of a Demand as well as its bytes allow, and how many bits a packet then takes.
+// Plan returns the Config that keeps the packets of a Demand as well as its bytes allow; [Config.BitsPerPacket] says what they take.
 // Counters, with the records of all flows, say more of large flows, and samples of small ones. Samples get a tenth of the bytes,
 // which costs large flows about as much accuracy as the rest costs small ones. Of more counters than one for six packets some would
 // be folded: what they leave pays for more samples, and once all packets are sampled more bytes buy nothing. Without records
 // samples say more, and get all bytes. The error wraps [estimate.ErrConfig] if the demand is out of range or no Config meets it.
-func Plan(d Demand) (c Config, bitsPerPacket float64, err error) {
+func Plan(d Demand) (c Config, err error) {
 	switch {
 	case !(d.Rate > 0 && d.Rate <= 1e10):
-		return Config{}, 0, invalid("Rate", d.Rate, "over 0 and up to 10^10 packets a second")
+		return Config{}, invalid("Rate", d.Rate, "over 0 and up to 10^10 packets a second")
 	case !(d.BytesADay > 0 && d.BytesADay <= 1e18):
-		return Config{}, 0, invalid("BytesADay", d.BytesADay, "over 0 and up to 10^18")
+		return Config{}, invalid("BytesADay", d.BytesADay, "over 0 and up to 10^18")
 	case !(d.Delay >= 0 && d.Delay <= 1e15):
-		return Config{}, 0, invalid("Delay", d.Delay, "0 to 10^15 ns")
+		return Config{}, invalid("Delay", d.Delay, "0 to 10^15 ns")
 	}
 	c = DefaultConfig
 	packets, allowed := d.Rate*float64(c.Period)/1e9, d.BytesADay*8/86400/d.Rate // in an epoch, and bits of each
-	// About what a sample takes: the more there are the closer are their flows. They get what counters leave.
-	sampleBits := 95 - math.Log2(packets+1)
-	sample := func() {
-		c.OneIn = uint32(min(max(math.Ceil(sampleBits/(allowed-bitsPerPacket)), 1), math.MaxUint32))
-		c.Samples = int(min(1.2*packets/float64(c.OneIn)+100, maxCounters))
-		bitsPerPacket += sampleBits / float64(c.OneIn)
+	if c.Counters, c.OneIn = c.PerFlow+1, 0; !d.NoRecords {
+		most := max(packets/6, 4*float64(c.PerFlow))
+		c.Counters = sort.Search(int(min(maxCounters, most)), func(n int) bool {
+			return c.epochBits(float64(n+1), packets) > max((1-sampleShare)*allowed, allowed-sampleBits(packets))*packets
+		})
 	}
-	if d.NoRecords {
-		c.Counters = c.PerFlow + 1
-		if bitsPerPacket = c.epochBits(float64(c.Counters), packets) / packets; bitsPerPacket >= allowed {
-			return Config{}, 0, invalid("BytesADay", d.BytesADay, "more, for %g packets a second: an epoch's head takes so many", d.Rate)
-		}
-		sample()
-		return c, bitsPerPacket, c.Validate()
+	left := allowed - c.BitsPerPacket(d.Rate) // for samples
+	c.OneIn = uint32(min(max(math.Ceil(sampleBits(packets)/left), 1), math.MaxUint32))
+	c.Samples = int(min(1.2*packets/float64(c.OneIn)+100, maxCounters))
+	if !d.NoRecords && c.Counters < 2*c.PerFlow || d.NoRecords && left <= 0 || c.Validate() != nil {
+		return Config{}, invalid("BytesADay", d.BytesADay, "more, for %g packets a second: no Config takes so few", d.Rate)
 	}
-	most := max(packets/6, 4*float64(c.PerFlow))
-	c.Counters = sort.Search(int(min(maxCounters, most)), func(n int) bool {
-		return c.epochBits(float64(n+1), packets) > max((1-sampleShare)*allowed, allowed-sampleBits)*packets
-	})
-	bitsPerPacket = c.epochBits(float64(c.Counters), packets) / packets
-	if sample(); c.Counters < 2*c.PerFlow || c.Validate() != nil {
-		return Config{}, 0, invalid("BytesADay", d.BytesADay, "more, for %g packets a second: no number of counters takes so few", d.Rate)
-	}
-	if way := packets / float64(c.Counters) * d.Delay / float64(c.Period); way > mostOnTheWay {
-		return Config{}, 0, invalid("Delay", d.Delay, "up to %.3g ns with %d counters for %g packets a second, or NoRecords",
+	if way := packets / float64(c.Counters) * d.Delay / float64(c.Period); way > mostOnTheWay && !d.NoRecords {
+		return Config{}, invalid("Delay", d.Delay, "up to %.3g ns with %d counters for %g packets a second, or NoRecords",
 			mostOnTheWay*d.Delay/way, c.Counters, d.Rate)
 	}
-	return c, bitsPerPacket, nil
+	return c, nil
 }
+
+// BitsPerPacket returns approximately how many bits of a store a packet takes, at a rate in packets a second.
+func (c *Config) BitsPerPacket(rate float64) float64 {
+	packets, sampled := rate*float64(c.Period)/1e9, min(float64(c.OneIn), 1)/max(float64(c.OneIn), 1)
+	return c.epochBits(float64(c.Counters), packets)/packets + sampled*sampleBits(packets)
+}
+
+// sampleBits is approximately what a sample takes: the more there are, the closer are their flows.
+func sampleBits(packets float64) float64 { return 95 - math.Log2(packets+1) }
 
 // epochBits returns approximately how many bits an epoch's counters take in a store.
 func (c *Config) epochBits(counters, packets float64) float64 {

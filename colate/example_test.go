@@ -90,10 +90,10 @@ func ExampleStore() {
 }
 
 func ExamplePlan() {
-	config, bits, err := colate.Plan(colate.Demand{Rate: 70_000, BytesADay: 4e9, Delay: 100e6})
+	config, err := colate.Plan(colate.Demand{Rate: 70_000, BytesADay: 4e9, Delay: 100e6})
 	if err != nil {
 		panic(err)
 	}
-	fmt.Printf("%d counters: %.1f bits a packet\n", config.Counters, bits)
+	fmt.Printf("%d counters: %.1f bits a packet\n", config.Counters, config.BitsPerPacket(70_000))
 	// Output: 363836 counters: 5.3 bits a packet
 }

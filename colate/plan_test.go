@@ -18,11 +18,11 @@ func TestPlan(t *testing.T) {
 		{Rate: 100, BytesADay: 5e6},
 		{Rate: 1, BytesADay: 1e6},
 	} {
-		c, planned, err := Plan(d)
+		c, err := Plan(d)
 		if err != nil {
 			t.Fatal(err)
 		}
-		packets := d.Rate * float64(c.Period) / 1e9
+		packets, planned := d.Rate*float64(c.Period)/1e9, c.BitsPerPacket(d.Rate)
 		bits := float64(8*len(encoded(t, crowded(t, c, int(packets))))) / packets
 		t.Logf("%+v: %d counters, one in %d, %.2f bits a packet (planned %.2f)", d, c.Counters, c.OneIn, bits, planned)
 		if math.Abs(bits/planned-1) > 0.15 || planned*d.Rate*86400/8 > d.BytesADay*1.01 {
@@ -37,11 +37,11 @@ func TestPlan(t *testing.T) {
 		// Packets on their way need more counters than the bytes pay for.
 		"a minute of delay": {Rate: 70_000, BytesADay: 4e9, Delay: 60e9},
 	} {
-		if _, _, err := Plan(d); !errors.Is(err, estimate.ErrConfig) {
+		if _, err := Plan(d); !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, _, err := Plan(Demand{Rate: 70_000, BytesADay: 4e9, Delay: 2e9}); err != nil {
+	if _, err := Plan(Demand{Rate: 70_000, BytesADay: 4e9, Delay: 2e9}); err != nil {
 		t.Errorf("2 s of delay: %v", err)
 	}
 }

@@ -61,8 +61,8 @@ func (f *flowSamples) add(p passing, delay float64) {
 	}
 }
 
-// matched returns the packets of a flow that both points sampled, by delay, of how many in all, and those that only
-// the second one did. It reports false if there are none, or those lost may have taken long, because others did.
+// matched returns the packets of a flow that both points sampled, by delay, how many packets these stand for, and
+// those that only the second point sampled. It reports false if there are none, or those lost may have taken long, because others did.
 func (s *sampling) matched(r joint.FlowRecord) (both, strange []passed, all float64, ok bool) {
 	const most = 0.05
 	if r.Packets < s.least {
@@ -227,9 +227,9 @@ func (f *sampled) learn(number float64, clocks bool, likely *pool, counters *tal
 }
 
 // beyond returns the variance of a flow's packets that its counters show and samples do not: what exceeds that of the flow's and of
-// others' samples, if it does by three standard errors as of exponential delays. Two of its own are added, for a slow packet is in
-// a cell with others: two deviations of twice the products. All of it may be the flow's. Twice as many of the packets that the
-// counters do not tell of may be as slow, or as those of others are, and two deviations of a Poisson number of slow ones more.
+// others' samples, if it does by three standard errors, which are those of exponential delays. Two of its own are added, for a slow
+// packet is in a cell with others: two deviations of twice the products. All of it may be the flow's. Twice as many of the packets that
+// the counters do not tell of may be as slow, or as those of others are, and two deviations of a Poisson number of slow ones more.
 func (t *tally) beyond(variance, packets float64, samples *estimate.Moments, all *common) float64 {
 	others, cells := samples.Variance(), max(t.came/packets, 1)
 	more := func(counted, usual, degrees float64) float64 {
@@ -267,7 +267,7 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 		return estimate.Interval{High: math.Inf(1), Confidence: confidence}
 	}
 	// Packets that are rare and far off make most of it. One that was sampled may be the only one: samples stand for as
-	// few as a Poisson number may, but for themselves. One that was not may be in the flow more often than in all others,
+	// few others as a Poisson number may be. One that was not may be in the flow more often than in all others,
 	// and in these than in their samples: the parts by which two Poisson numbers are off add up as squares.
 	f := &r.samples
 	i := estimate.DeviationInterval(f.deviation, uint64(f.freedom), confidence)

@@ -230,7 +230,7 @@ func TestSlowFlowsAmongOthers(t *testing.T) {
 	}
 }
 
-// Counters show slow packets that no sample shows, and those of all that one flow's may have had. Without what they tell
+// Counters show slow packets that no sample shows, and those of all flows show which a single flow may have had. Without them
 // 131 of 300 deviations hold, and 256 means. They show those, too, that come in epochs in which no others do.
 func TestSlowPacketsInCounters(t *testing.T) {
 	for _, pass := range []func(*rand.Rand) []passage{slow(60, 180_000, 6, 3000, 1), slow(5, 50_000, 6, 20_000, 5)} {

@@ -376,8 +376,8 @@ func (s *Store) refresh() error {
 	return nil
 }
 
-// Epochs returns an iterator over the epochs that overlap the time from from to to, ends included, in
-// nanoseconds, in order of their beginning. It yields nil and an error for an epoch that cannot be read, and
+// Epochs returns an iterator over the epochs that overlap a time whose ends, in nanoseconds, are included,
+// in order of their beginning. It yields nil and an error for an epoch that cannot be read, and
 // continues with the rest. An epoch that retention removes in the meantime is missing.
 func (s *Store) Epochs(from, to int64) iter.Seq2[*Recorder, error] {
 	return func(yield func(*Recorder, error) bool) {

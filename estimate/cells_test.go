@@ -168,7 +168,7 @@ var laws = map[string]func(*rand.Rand) float64{
 	},
 }
 
-// Of banks whose densities differ by thousands, the deviation of all packets is found whatever the tail. With equal weights it is not.
+// From banks whose densities differ by thousands of times all packets' deviation is found. With equal weights it is not.
 func TestDeviationOverUnequalDensities(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine, for long under the race detector")

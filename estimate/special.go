@@ -64,7 +64,7 @@ func incompleteBeta(a, b, x, y float64) (lower, upper, power float64) {
 	one, _ := math.Lgamma(a)
 	other, _ := math.Lgamma(b)
 	power = math.Exp(all - one - other + a*logOf(x, y) + b*logOf(y, x))
-	// On either side of about the mean, the fraction of that side converges.
+	// On either side of roughly the mean, the continued fraction of that side converges.
 	if x > (a+1)/(a+b+2) {
 		upper = min(1, power/betaFraction(b, a, y, x))
 		return 1 - upper, upper, power

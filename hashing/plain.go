@@ -36,7 +36,7 @@ func isPlain6(b []byte) bool {
 }
 
 // inside returns the frame inside a plain packet of UDP, length bytes of which
-// were sent, or nil if that takes the slow way. Inlined it would take registers.
+// were sent, or nil if that takes the slow way. Inlined, it would take registers.
 //
 //go:noinline
 func (t *Tunnels) inside(udp []byte, length int) []byte {

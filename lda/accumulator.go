@@ -391,7 +391,7 @@ func (a *Accumulator) Estimate() (Result, error) {
 	r.coming = whole.late / whole.received
 	r.late = r.late/whole.received + r.coming
 	if !a.Settled() {
-		lost := a.unlike.lost // but for those of before, if they would have come by now
+		lost := a.unlike.lost // except earlier ones, if they would have come by now
 		if a.areas.Cuts()-a.from >= a.Settling() {
 			lost -= min(lost, a.before.lost)
 		}

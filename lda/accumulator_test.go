@@ -26,7 +26,7 @@ type cutRun struct {
 // cutTraffic passes a number of packets in each interval, and lets the last ones come.
 func cutTraffic(t *testing.T, seed uint64, intervals, packets int, delay func(*rand.Rand) float64, loss float64) *cutRun {
 	t.Helper()
-	run := new(cutRun)
+	run := &cutRun{packets: make([]truth.Packet, 0, intervals*packets)}
 	for range intervals {
 		run.up, run.down = append(run.up, mustNewFor(t, DefaultConfig)), append(run.down, mustNewFor(t, DefaultConfig))
 	}
@@ -312,8 +312,8 @@ func TestAccumulatorBeginsUnderWay(t *testing.T) {
 	}
 }
 
-// Losses are told once, though it shows while they are told that packets take
-// longer than they did. The slowest packets are slower and slower.
+// Losses are told once, although it turns out meanwhile that packets take longer
+// than they did. The slowest packets are slower and slower.
 func TestAccumulatorTellsLossesOnce(t *testing.T) {
 	n, told, a, none := 0, 0, accumulate(t, new(cutRun)), mustNewFor(t, DefaultConfig)
 	run := cutTraffic(t, 24, 310, 200, func(r *rand.Rand) float64 {

@@ -33,8 +33,8 @@ func (r *Result) withUnseen(i estimate.Interval, confidence float64) estimate.In
 		half := (i.High - r.Mean) * math.Sqrt(2*math.Log(2/(1-confidence))) / normal
 		i.Low, i.High = r.Mean-half, r.Mean+half
 	}
-	// Where most packets were seen, others take no longer than one of them may have. If a share s was seen, a kind
-	// as rare as is worst is there, and none of it was seen, with probability (1-s)·s^(s/(1-s)): 0.19 for 0.6.
+	// Where most packets were seen, others take no longer than one of them may have. If a share s was seen, the
+	// probability that there is a rare kind of packets and none of it was seen is at most (1-s)·s^(s/(1-s)): 0.19 for 0.6.
 	reach, strays := r.tailReach(), min(r.share(r.strays), 1)
 	if r.share(r.N) >= 0.6 {
 		reach = max(r.greatest-r.Mean, r.StdDev)

@@ -100,8 +100,8 @@ type stamp struct {
 	began  int64
 }
 
-// SetInterval sets the interval's number, from 1, and when it began by the point's clock, in nanoseconds.
-// Encodings carry both. Sketches of different numbers are not compared, but for 0, which is the number before.
+// SetInterval sets the interval's number, from 1, and when it began by the point's clock, in nanoseconds. Encodings carry both.
+// Sketches of different numbers are not compared, except with 0, the number before. (lda's are in markers, colate has a Span.)
 func (i *stamp) SetInterval(number uint64, began int64) { *i = stamp{number, began} }
 
 // Interval returns the values passed to SetInterval, or 0 and 0.

@@ -33,8 +33,8 @@ func (x *content) believe(apart float64) {
 	x.usable = x.usable && x.packets > 0 && x.variance <= sq(x.packets*apart)
 }
 
-// load returns how many packets a cell of a row stands for at most. What is unknown of a cell that lost packets
-// makes it as uncertain as others would that have a part of it, by how far means of cells are apart.
+// load returns how many packets a cell of a row stands for at most. A cell that lost packets counts as
+// fuller, by as many packets of other flows as would make it as uncertain, given how far apart means of cells are.
 func (x *content) load(rate, apart float64) float64 {
 	return atMost(x.packets, rate) * (1 + math.Sqrt(x.variance)/(x.packets*max(apart, 1)))
 }

@@ -172,8 +172,8 @@ func (o *others) explains(packets, sum float64) float64 {
 	return likely
 }
 
-// usual returns how likely packets are to take so long together, if that is uncertain by a variance: their mean
-// is like those of cells of as many packets next to the flow's, with the tails of Student's three degrees.
+// usual returns how likely packets are to take so long together, give or take a variance: their mean is distributed as
+// those of nearby cells of as many packets are, with the tails of Student's distribution of three degrees.
 func (o *others) usual(sum, packets, variance float64) float64 {
 	packets = max(packets, 1)
 	t := &o.typical[classOf(packets)]

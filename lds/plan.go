@@ -31,7 +31,7 @@ type Demand struct {
 	Base Config
 }
 
-// A Forecast is what was planned and what to expect of it.
+// A Forecast is what was planned and what to expect of it: a sketch, a table or both, so a Config alone would not tell.
 type Forecast struct {
 	Config      Config      // of the sketch; without rows there is none
 	Table       TableConfig // of the table; without flows there is none

@@ -122,7 +122,7 @@ func (b *bridge) shift(left, lean, wait, variance float64) float64 {
 	return lean * variance * (1/(usual*itself) + max(rest/typical-1, 0)/((usual+rest)*(itself+rest)))
 }
 
-// plain returns the straight line, the bridge and its variance at a place between ends, the second with a wait.
+// plain returns the straight line, the bridge and its variance at a place between two ends, of which the second had to wait.
 func (b *bridge) plain(cell int, since, left, end float64) (line, wait, variance float64) {
 	height, part := b.spread.height.at(cell), 1/(since+left) // of the length
 	scale := since * left * part

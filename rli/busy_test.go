@@ -81,7 +81,7 @@ func TestOwnPacketsAhead(t *testing.T) {
 func late(t *testing.T, c queue.LinkConfig, seed uint64, n, every int, load float64, after func(i int) int64) []event {
 	link, injector := must(queue.NewLink(c)), must(rli.NewInjector(rli.InjectorConfig{Every: every}))
 	src, free := source(t, "poisson", load, seed), int64(0)
-	var events []event
+	events := make([]event, 0, n+n/every+1)
 	var p queue.Packet
 	for i := 0; i < n && src.Next(&p); i++ {
 		at := max(p.Time, free)

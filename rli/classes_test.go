@@ -13,8 +13,9 @@ const high, low = 0, 1 // classes
 
 // twoClasses are departures of a link on which packets of one class always go first, of a flow for each.
 // References are of one class, and their injector sees packets of that one, or of both.
-func twoClasses(t *testing.T, load float64, of int, both bool, loss queue.LossConfig) (events []event) {
+func twoClasses(t *testing.T, load float64, of int, both bool, loss queue.LossConfig) []event {
 	t.Helper()
+	events := make([]event, 0, 102_000)
 	wire, injector := must(queue.NewLoss(loss, 7)), must(rli.NewInjector(rli.InjectorConfig{Every: 50}))
 	sources := [2]queue.Source{source(t, "poisson", load, 21), source(t, "flows", 0.6, 22)}
 	var next [2]queue.Packet

@@ -94,8 +94,8 @@ func TestDriftIsNoStep(t *testing.T) {
 	}
 }
 
-// TestDriftOfExactDelays: where clocks drift, delays that departures tell are as far off as references show, by more than
-// stamps are. The negative control has a quarter of the width.
+// TestDriftOfExactDelays: where clocks drift, delays that departures tell are off by as much as references show, which is more
+// than stamps are. The negative control has a quarter of the width.
 func TestDriftOfExactDelays(t *testing.T) {
 	events := pass(t, queue.RLIConfig, rli.InjectorConfig{Every: 10}, 40_000, source(t, "poisson", 0.1, 1), nil)
 	drifting(1e-5, 0)(events)

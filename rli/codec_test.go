@@ -24,7 +24,7 @@ func TestReferenceGolden(t *testing.T) {
 	if len(got) != rli.ReferenceSize {
 		t.Errorf("%d bytes, want %d", len(got), rli.ReferenceSize)
 	}
-	// A packet of so long ago is not named.
+	// A packet that passed so long ago is not named.
 	if got = j.Append(nil, p, 1<<33); hex.EncodeToString(got[13:27]) != "0000000200000000"+"0000"+"00000000" {
 		t.Errorf("%x", got)
 	}

@@ -58,7 +58,7 @@ func (c *InjectorConfig) Validate() error {
 type Injector struct {
 	config  InjectorConfig
 	n       int     // packets between references at present
-	left    float64 // how many times n there are until the next one
+	left    float64 // until the next one, in units of n
 	last    int64   // when the latest went out
 	since   uint32  // packets by then
 	passed  float64 // packets lately, if there is an Interval

@@ -9,7 +9,7 @@ import (
 // ratios holds ratios of what was seen to what was expected, by the mix of flows and doublings of two times; coarser
 // cells complete those with little evidence. They are of sums, so that estimates times them add up to what was seen.
 type ratios struct {
-	prior      float64 // if nothing was seen; 0 for unknown
+	prior      float64 // if nothing was seen; 0 if unknown
 	reluctance float64 // evidence with which a cell counts as much as the coarser one around it
 	most       float64
 	root       bool   // values are square roots of ratios

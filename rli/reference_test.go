@@ -67,7 +67,7 @@ func passLossy(t testing.TB, c queue.LinkConfig, in rli.InjectorConfig, n int, s
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 6))
 	link, injector := must(queue.NewLink(c)), must(rli.NewInjector(in))
-	var events []event
+	events := make([]event, 0, n+n/8)
 	send := func(e event, at int64) {
 		if share > 0 && random.Float64() < share {
 			return

@@ -35,7 +35,7 @@ func rivals(run *experiment.Run, rate float64, dir string) []rivalStore {
 		d := colate.Demand{Rate: rate, BytesADay: bits / 8 * rate * 86400, NoRecords: none}
 		for again := range 3 {
 			var err error
-			c, _, err = colate.Plan(d)
+			c, err = colate.Plan(d)
 			experiment.Check(err)
 			if c.Identity = counters.Identity; again < 2 {
 				d.BytesADay *= bits / newHour(run, filepath.Join(dir, fmt.Sprint(none, again)), c, rate).bits()

@@ -26,8 +26,8 @@ const (
 	earlier     = 4       // intervals, after each of which a table holds on to flows of half as many
 )
 
-// A law says how long packets take: those of flowsim, or exponentially about
-// flows' means that are log-normal, a hundred times apart.
+// A law says how long packets take: one of flowsim's, or exponential delays,
+// with means of flows that are log-normal and a hundred times apart.
 type law struct {
 	name  string
 	delay func(f *flowsim.Flow, p *flowsim.Packet) int64

@@ -74,8 +74,8 @@ type Areas struct {
 	seenAgain []seenAgain
 }
 
-// tallies counts packets: sent and of these lost, where that is known, in so many cuts, and the squares of by how much more were lost
-// in a cut than on average; received, and the time on the way; those that were alone, and the time that these took.
+// tallies counts packets: those sent, and those of them that were lost, where that is known, in how many cuts, and the squares of
+// how many more were lost in a cut than on average; those received, and the time on the way; those alone, and the time they took.
 type tallies struct{ sent, lost, cuts, varied, received, way, alone, took float64 }
 
 // An areaCell is a cell's state at the latest cut, and at those at which nothing was on its way.
@@ -95,7 +95,7 @@ type areaCell struct {
 	losses     bool      // the anchor's level is higher than the former
 	aged       uint32    // the latest cut at which it is known that nothing was lost
 	unsent     bool      // nothing was sent since the beginning, when packets were on their way
-	young      bool      // packets of before the beginning may have come since the anchor
+	young      bool      // packets from before the beginning may have come since the anchor
 	judged     judgement // at the oldest cut
 	slow       bool      // none of its events is calm
 }
@@ -459,7 +459,7 @@ func (a *Areas) groupOf(cell int) (g uint8) {
 func (a *Areas) between(from, to int) float64 { return float64(a.ends[to] - a.ends[from]) }
 func (a *Areas) length(k int) float64         { return a.between(k-1, k) }
 
-// early reports whether packets of before the beginning may be on their way at cut k.
+// early reports whether packets from before the beginning may be on their way at cut k.
 func (a *Areas) early(k int) bool {
 	return a.underWay && float64(a.ends[k]-a.begun) < a.patience
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/hoplag/hoplag/internal/truth"
 )
 
-// Where levels tell nothing of the packets on their way at an end, these are like those that stand for others: where
-// losses hide two in three slow ones, slower. The error is as the variance says, give or take four deviations of a mean
-// square. The controls take all alike, and those that stand for others to vary as all do.
+// Where levels tell nothing of the packets on their way at an end, these are like those that stand for others: slower,
+// where losses hide two in three slow ones. The error is as the variance says, give or take four deviations of a mean
+// square. The controls treat all alike, and let those that stand for others vary as all do.
 func TestUnknownAtAnEndAreLikeThoseThatStandForThem(t *testing.T) {
 	const trials, number, slow, limit = 400, 400, 0.05, 4
 	random, off, squares, variance, alike, even := rand.New(rand.NewPCG(8, 2)), 0.0, 0.0, 0.0, 0.0, 0.0

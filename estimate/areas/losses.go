@@ -34,7 +34,7 @@ type groupLosses struct {
 	covered     float64 // share of the packets of a patience ago that are accounted for
 	cuts        []cutLosses
 	hazards     []float64 // packets that a cell loses up to each cut, on average
-	stays       []float64 // chance that it loses nothing in a cut, by cut, and in the first place as in all on average
+	stays       []float64 // chance that it loses nothing in a cut, by cut; the first is the average of all
 	chances     []chances // by two cuts: the latest asked for of those that share a place
 	lengths     []float64 // how many exact spans have so many cuts
 	wait, waits float64   // cuts until a cell is empty, on average, and the mean of its square
@@ -144,8 +144,8 @@ func (l *losses) crowds() bool {
 	return last > 1 && beyond > max(float64(most)-float64(least), 3*math.Sqrt(float64(max(0, on)*len(l.groups))))
 }
 
-// believed reports whether packets came late. One or two cells may seem so that hold copies of one packet, of
-// which there is always one on its way.
+// believed reports whether packets came late. That may only seem so in one or two cells, if they hold copies of a
+// packet of which one is always on its way.
 func (l *losses) believed() bool { return l.late > 2 }
 
 // disperse finds how sure the share of losses is, of which more come in a cut than independent ones would, and
@@ -336,8 +336,8 @@ func sum(x []float64) (s float64) {
 	return s
 }
 
-// rate returns the share of the packets sent in a cut that was lost, by what all cuts have and by how much they
-// differ: if shares have a gamma distribution.
+// rate returns the share of the packets sent in a cut that was lost, as is expected from what is known of it, if the
+// shares of all cuts have a gamma distribution.
 func (l *losses) rate(k int) float64 {
 	if l.share == 0 || k == 0 {
 		return l.share

@@ -52,7 +52,7 @@ type span struct {
 	open        bool    // the cell has not settled since
 	twins       uint32  // packets sent in it that look like others on their way
 	known       bool    // would be over by now also if packets had been lost
-	young       bool    // packets of before the beginning may have come in it
+	young       bool    // packets from before the beginning may have come in it
 
 	sent, received uint32
 	start          int    // outstanding where it began, if packets were sent before the oldest cut that is kept

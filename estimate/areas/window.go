@@ -16,7 +16,7 @@ type window struct {
 	groups   []groupWindow
 	lossy    bool
 	scatter  float64  // variance of the time of one packet
-	young    float64  // packets received that may be of before the beginning
+	young    float64  // packets received that may be from before the beginning
 	took     float64  // time of those that were alone
 	copies   float64  // packets that joined
 	calmly   usualCut // received in calm events, and their areas
@@ -49,7 +49,7 @@ type groupWindow struct {
 	own, ownDoubt float64 // their areas less these ages as expected, if they are few, and the variance;
 	off           float64 // and by how much these are more than exact spans would make them, if they differ
 	fresh         share   // spans that have not settled yet: received, and areas if all in them comes
-	young         float64 // received where packets of before the beginning may have come
+	young         float64 // received where packets from before the beginning may have come
 	unknown       float64 // and where nothing is known
 	joined        joined  // packets that came without being sent
 	hidden, still float64 // time that packets may have aged that are lost and not known to be, and likewise in spans that have not settled

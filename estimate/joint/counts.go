@@ -75,7 +75,7 @@ type amount struct{ packets, variance float64 }
 // Doubt is the standard deviation of the error of Packets. Over all flows, the root mean square error is about that of the doubts.
 // It is greater than they say for large flows if there are dozens of flows in a cell, and if flows are missing from the list.
 //
-// The error is [estimate.ErrConfig] if the sizes do not fit each other, and the context's error once the context is done.
+// The error is [estimate.ErrConfig] if the sizes do not fit together, and the context's error once the context is done.
 func (c *Counts) Decode(ctx context.Context, flows []FlowRecord) ([]FlowRecord, error) {
 	width := c.Rows * c.CellsPerRow
 	if width < 1 || len(c.Rates) != c.Rows || len(c.Held)%c.Rows != 0 || len(c.Cells) != width*len(flows) {
@@ -206,8 +206,8 @@ func (d *counting) misfit() float64 {
 	return max(1, squares/max(1, cells))
 }
 
-// tells returns what row r says about flow i, given the amount expected in each cell. It first takes each cell by itself, with the flow's
-// own packets as noise of their number. Then it takes the cells together, because packets that are not in one cell are in another.
+// tells returns what row r says about flow i, given the amount expected in each cell. It first takes each cell by itself, with the number
+// of the flow's own packets as noise. Then it takes the cells together, because packets that are not in one cell are in another.
 func (d *counting) tells(i, r int, expected amount, misfit float64) (row message) {
 	share := d.shares[r]
 	own := share * d.mean[i]

@@ -261,9 +261,9 @@ func (s *solver) beyond() []float64 {
 	return beyond
 }
 
-// mixed returns the variance of flow f's mean if packets that are far off may be given to the wrong flow of their cell, however fast
-// that is in others. A flow with the part p of a cell's packets had them with the probability p, and is given them with p, so one
-// without the other with 2·p·(1 - p). All packets in cells that tell anything count alike.
+// mixed returns the variance of flow f's mean if packets that are far off may be given to the wrong flow of their cell, even to
+// one that is fast in its other cells. A flow with the part p of a cell's packets had them with the probability p, and is given
+// them with the same, so it has only one of the two with 2·p·(1 - p). All packets in cells that tell anything count alike.
 func (s *solver) mixed(f int, beyond []float64) (v float64) {
 	packets := 0.0
 	for i, c := range s.run(f) {

@@ -112,11 +112,11 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3702, 3908},
+	".":              {3702, 3922},
 	"estimate":       {875, 1163},
 	"estimate/areas": {3293, 991},
-	"estimate/joint": {1516, 951},
-	"estimate/clock": {1126, 904},
+	"estimate/joint": {1516, 952},
+	"estimate/clock": {1126, 902},
 	"lda":            {2679, 3142},
 	"lda/control":    {450, 757},
 	"lda/flows":      {468, 264},
@@ -124,8 +124,8 @@ var sizes = map[string][2]int{
 	"lda/mplane":     {1607, 1201},
 	"lda/kernel":     {2361, 1945},
 	"lds":            {2784, 3668},
-	"colate":         {4162, 3638},
-	"rli":            {2887, 2833},
+	"colate":         {4160, 3638},
+	"rli":            {2887, 2834},
 	"hashing":        {1556, 2275},
 	"queue":          {1992, 2090},
 	"internal":       {1056, 2305},

@@ -19,7 +19,7 @@ type walker struct {
 	kept    []int
 	sent    []int
 	fit     []int // a set that fits a cut
-	fits    int   // how many do that differ by more than which of several copies
+	fits    int   // how many sets do, if copies of a packet count as one
 	among   []int
 	digests []uint32 // of those
 	chosen  []int
