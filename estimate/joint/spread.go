@@ -199,14 +199,17 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 func (s *solver) scaled(
 	f int, left, own, guess, rest, low float64, brought []float32, heard []hearing, others, short []float64,
 ) (v, off float64) {
-	w, common := s.Packets[f], 0.0
+	w, common, row := s.Packets[f], 0.0, 0.0
 	v = max(own, guess)/s.variance[f] + s.sampled[f]*rest
 	for i, c := range s.run(f) {
 		part, by := s.of(f*s.width+i), float64(brought[f*s.width+i])
 		most := 1 / (1 + max(0, float64(heard[c].noise)-by))
 		said := w * part * heard[c].trust * most
 		v += said * most * w * part * (rest + max(0, others[c]-own*by))
-		common += said * math.Sqrt(s.Variance[c]) // cells of one flow lost the same packets
+		row += said * said * s.Variance[c]
+		if (i+1)%s.CellsPerRow == 0 { // rows lost the same packets, but those of a row lost others
+			common, row = common+math.Sqrt(row), 0
+		}
 		off += said * (short[c] - low*part)
 	}
 	return left * left * (v + common*common), left * off
