@@ -271,6 +271,7 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 	if err != nil {
 		return joint.Result{}, fmt.Errorf("colate: %w", err)
 	}
+	r.Degrees = nil // the usual ones: what is added below has its own tails
 	sum, packets := 0.0, 0.0
 	for i, n := range p.Count {
 		sum += p.Sum[i]

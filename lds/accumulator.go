@@ -245,10 +245,9 @@ var (
 // Estimate returns the delay of flow f over all intervals, from its cells as the function [Estimate] reads
 // them. Between Overdue and Lost packets were lost: the outstanding ones are lost, or on their way.
 //
-// It returns [estimate.ErrNoSamples] if no cell of the flow tells anything, if more of its packets were on
-// their way when the report began and ended than arrived in it, or if so many arrive twice that they hide the
-// others. The error wraps [estimate.ErrClocks] if the points' clocks disagree: if one was set, or packets
-// arrive before they are sent, on average, which hides losses.
+// It returns [estimate.ErrNoSamples] if no cell of the flow tells anything, if more of its packets were on their way when the report
+// began and ended than arrived in it, or if so many arrive twice that they hide the others. The error wraps [estimate.ErrClocks] if the
+// points' clocks disagree: if one was set, or packets arrive before they are sent, on average, which hides losses.
 func (a *Accumulator) Estimate(f hashing.Flow) (Result, error) {
 	a.complete()
 	c := &a.config

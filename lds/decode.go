@@ -11,10 +11,9 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// Decode estimates the mean delays of all flows of the interval together, from all usable cells at once
-// ([joint.Problem]). It explains a flow's neighbours in a cell by their other cells, where [Estimate] puts up
-// with them. Decode needs the list of flows that were present, each once, as from flow records of either point.
-// Flows that are not listed disturb their neighbours' estimates like noise.
+// Decode estimates the mean delays of all flows of the interval together, from all usable cells at once ([joint.Problem]). It explains a
+// flow's neighbours in a cell by their other cells, where [Estimate] puts up with them. Decode needs the list of flows that were present,
+// each once, as from flow records of either point. Flows that are not listed disturb their neighbours' estimates like noise.
 //
 // If a record has 0 packets, Decode finds their number from the counts ([joint.Counts]), and the result has it.
 // With one flow a cell the estimates are no worse for that; with dozens, [Estimate] is as close to the truth.
@@ -85,7 +84,7 @@ func (d *decoding) solve(ctx context.Context, flows []joint.FlowRecord, opts joi
 		if late := d.late(f.Flow, packets); math.IsInf(late, 1) {
 			r.Usable[i] = 0
 		} else if r.Usable[i] > 0 && r.StdDev != nil {
-			r.StdDev[i] = math.Hypot(math.Hypot(r.StdDev[i], d.shared(f.Flow, packets, &p)), late/2)
+			r.Widen(i, math.Hypot(d.shared(f.Flow, packets, &p), late/2))
 		}
 	}
 	return r, nil

@@ -27,11 +27,10 @@
 //
 // # What it assumes
 //
-// Both points see the same packets, apart from losses. An offset between their clocks is added to every mean.
-// If packets go both ways, package estimate/clock finds the offset and [Sketch.Correct] removes it. A cell sees
-// fewer than 2^32 packets in an interval. Flow and packet digests cover bytes that do not
-// change on the way, and use one seed ([hashing.Digest], [hashing.Tuple.Flow]). Positions come straight from
-// the digests, so if someone may craft flows, use a keyed family and a secret seed.
+// Both points see the same packets, apart from losses. An offset between their clocks is added to every mean. If packets go both ways,
+// package estimate/clock finds the offset and [Sketch.Correct] removes it. A cell sees fewer than 2^32 packets in an interval. Flow and
+// packet digests cover bytes that do not change on the way, and use one seed ([hashing.Digest], [hashing.Tuple.Flow]). Positions come
+// straight from the digests, so if someone may craft flows, use a keyed family and a secret seed.
 //
 // # What it cannot measure
 //
@@ -50,9 +49,8 @@
 //
 // # Choosing a Config
 //
-// [Plan] chooses a sketch, a table or both from the number and sizes of flows, the loss and the memory. Without
-// losses, rows that see every packet are best. With losses, compare often and use an [Accumulator], and let
-// some rows sample, as [DefaultConfig] does.
+// [Plan] chooses a sketch, a table or both from the number and sizes of flows, the loss and the memory. Without losses, rows that see
+// every packet are best. With losses, compare often and use an [Accumulator], and let some rows sample, as [DefaultConfig] does.
 //
 // # Source
 //

@@ -206,9 +206,8 @@ func (d *counting) misfit() float64 {
 	return max(1, squares/max(1, cells))
 }
 
-// tells returns what row r says about flow i, given the amount expected in each cell. It first takes each cell
-// by itself, with the flow's own packets as noise of their number. Then it takes the cells together, because
-// packets that are not in one cell are in another.
+// tells returns what row r says about flow i, given the amount expected in each cell. It first takes each cell by itself, with the flow's
+// own packets as noise of their number. Then it takes the cells together, because packets that are not in one cell are in another.
 func (d *counting) tells(i, r int, expected amount, misfit float64) (row message) {
 	share := d.shares[r]
 	own := share * d.mean[i]

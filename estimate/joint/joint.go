@@ -73,6 +73,9 @@ type Result struct {
 	Mean []float64
 	// StdDev holds, for each flow, the expected root mean square error of Mean, in nanoseconds. It is nil with Options.MeansOnly.
 	StdDev []float64
+	// Degrees holds, for each flow, the degrees of freedom of Mean's Student distribution, 5 or more: more if many flows have a part in
+	// its error. Nil means 5 for all.
+	Degrees []uint8
 	// Usable holds, for each flow, the number of usable cells that hold its packets, up to 65,535. If it is 0 nothing is
 	// known about the flow, and Mean is that of all flows.
 	Usable []uint16
@@ -80,22 +83,41 @@ type Result struct {
 	Packets []float64
 }
 
-// degrees are the degrees of freedom of MeanInterval's Student distribution: its kurtosis is that of exponential delays. The
-// errors of small flows have the skew and the modes of the delays themselves, of which only two moments are known.
-const degrees = 5
+// degreesOf returns the degrees of freedom of a sum of independent errors with the kurtosis of exponential delays, from its variance
+// and the squares of its parts: the excess of n equal ones is an n-th of that of one, which has 5. Errors of flows of few packets, of
+// which only two moments are known, have the skew and the modes of delays.
+func degreesOf(variance, squares float64) uint8 {
+	n := variance * variance / squares
+	if !(n >= usualDegrees-noKurtosis) { // out of range, too
+		return usualDegrees
+	}
+	return uint8(math.Round(min(noKurtosis+n, math.MaxUint8)))
+}
 
-const farDegrees = 3 // beyond 95 %: tails as heavy as they can be with a variance
+const noKurtosis, usualDegrees, farDegrees = 4, 5, 3 // the last beyond 95 %: tails as heavy as they can be with a variance
 
-// MeanInterval returns the interval of flow f's mean at the given confidence, between 0 and 1. It extends to both sides by
-// as many deviations as Student's distribution with 5 degrees of freedom says (2.57 at 95 %), and beyond 95 % by as many more as that
-// with 3 degrees does (10.4 at 99.9 %). It is unbounded for a flow without a usable cell, and without StdDev.
+// Widen adds an independent error, of the given deviation, to flow f's mean.
+func (r *Result) Widen(f int, deviation float64) {
+	was, by := r.StdDev[f]*r.StdDev[f], deviation*deviation
+	if r.StdDev[f] = math.Sqrt(was + by); r.Degrees != nil {
+		r.Degrees[f] = degreesOf(was+by, was*was/float64(r.Degrees[f]-noKurtosis)+by*by)
+	}
+}
+
+// MeanInterval returns the interval of flow f's mean at the given confidence, between 0 and 1. It extends to both sides by as many
+// deviations as Student's distribution with its Degrees says, and beyond 95 % by as many times more as that with 3 degrees does (4.1
+// at 99.9 %). It is unbounded for a flow without a usable cell, and without StdDev.
 func (r *Result) MeanInterval(f int, confidence float64) estimate.Interval {
 	if r.Usable[f] == 0 || r.StdDev == nil {
 		return estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}
 	}
-	d, of := estimate.Delay{Mean: r.Mean[f], StdDev: r.StdDev[f], N: 1}, uint64(degrees)
+	d, of := estimate.Delay{Mean: r.Mean[f], StdDev: r.StdDev[f], N: 1}, uint64(usualDegrees)
+	if r.Degrees != nil {
+		of = uint64(r.Degrees[f])
+	}
 	if confidence > 0.95 {
-		of, d.StdDev = farDegrees, d.StdDev*estimate.StudentQuantile(0.975, degrees)/estimate.StudentQuantile(0.975, farDegrees)
+		d.StdDev *= estimate.StudentQuantile(0.975, float64(of)) / estimate.StudentQuantile(0.975, farDegrees)
+		of = farDegrees
 	}
 	return estimate.StudentInterval(d, of, confidence)
 }
@@ -136,7 +158,7 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (Result, error) {
 	v, brought, heard := s.posterior(ctx, enough)
 	bent := s.finish(h, v)
 	if !opts.MeansOnly {
-		r.StdDev = s.deviations(v, brought, heard, h, bent)
+		r.StdDev, r.Degrees = s.deviations(v, brought, heard, h, bent)
 	}
 	s.mark(&r)
 	return r, ctx.Err()
@@ -204,19 +226,17 @@ func (p *Problem) validate() error {
 	if len(p.Cells)%p.Rows != 0 || len(p.Cells)/p.Rows%p.CellsPerRow != 0 || len(p.Cells)/p.Rows/p.CellsPerRow != flows {
 		return bad("%d cell indices for %d flows of %d × %d", len(p.Cells), flows, p.Rows, p.CellsPerRow)
 	}
-	for _, l := range []struct {
-		given     bool
-		got, want int
-		what, of  string
-	}{
-		{p.Count != nil, len(p.Count), cells, "counts", "cells"}, {p.Unusable != nil, len(p.Unusable), cells, "unusable marks", "cells"},
-		{p.Variance != nil, len(p.Variance), cells, "variances", "cells"},
-		{p.Doubt != nil, len(p.Doubt), flows, "doubts", "flows"}, {p.Rates != nil, len(p.Rates), p.Rows, "rates", "rows"},
-		{p.Sampled != nil, len(p.Sampled), flows, "samples", "flows"},
-	} {
-		if l.given && l.got != l.want {
-			return bad("%d %s for %d %s", l.got, l.what, l.want, l.of)
+	fit := func(given bool, got, want int, what, of string) error {
+		if given && got != want {
+			return bad("%d %s for %d %s", got, what, want, of)
 		}
+		return nil
+	}
+	if err := cmp.Or(fit(p.Count != nil, len(p.Count), cells, "counts", "cells"), fit(p.Doubt != nil, len(p.Doubt), flows, "doubts", "flows"),
+		fit(p.Variance != nil, len(p.Variance), cells, "variances", "cells"), fit(p.Rates != nil, len(p.Rates), p.Rows, "rates", "rows"),
+		fit(p.Unusable != nil, len(p.Unusable), cells, "unusable marks", "cells"),
+		fit(p.Sampled != nil, len(p.Sampled), flows, "samples", "flows")); err != nil {
+		return err
 	}
 	for i, c := range p.Cells {
 		if uint64(c) >= uint64(cells) {

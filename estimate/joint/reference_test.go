@@ -78,8 +78,7 @@ func TestIsTheDenseSolution(t *testing.T) {
 	for name, shape := range shapes {
 		shape.flows, shape.columns = 80, 40
 		w := simulate(shape, 7)
-		w.Packets[5] = 0
-		w.Unusable = make([]bool, len(w.Sum))
+		w.Packets[5], w.Unusable = 0, make([]bool, len(w.Sum))
 		w.Unusable[3], w.Unusable[17] = true, true
 		s, err := newSolver(weigh(&w.Problem))
 		if err != nil {
@@ -101,15 +100,10 @@ func TestIsTheDenseSolution(t *testing.T) {
 // Where no two flows meet in more than one cell, and none form a ring, messages are exact.
 func TestMessagesOnATree(t *testing.T) {
 	p := Problem{
-		Sum: []float64{900, 5000, 800, 700, 3000}, Count: []float64{9, 45, 8, 6, 32},
-		Rows: 1, CellsPerRow: 2,
-		Packets: []float64{20, 60, 10, 10},
-		Cells:   []uint32{0, 1, 1, 2, 1, 3, 3, 4},
+		Sum: []float64{900, 5000, 800, 700, 3000}, Count: []float64{9, 45, 8, 6, 32}, Rows: 1, CellsPerRow: 2,
+		Packets: []float64{20, 60, 10, 10}, Cells: []uint32{0, 1, 1, 2, 1, 3, 3, 4},
 	}
-	s, err := newSolver(weigh(&p))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, _ := newSolver(weigh(&p))
 	_, want := dense(s)
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -126,5 +120,15 @@ func TestMessagesOnATree(t *testing.T) {
 	s.trust[0] = 0 // then cells tell of 10 packets of flow 0, of 45 in cell 1
 	if v := s.mixed(0, []float64{0, 90, 0, 0, 0}); math.Abs(v-2*10/45.*35/45*90/100) > 1e-9 {
 		t.Errorf("packets of the wrong flow: variance %g", v)
+	}
+	// Eight flows have equal parts in the error of the first one's mean.
+	q := Problem{Sum: []float64{2e6, 1e5, 4e5}, Count: []float64{1080, 100, 100}, Rows: 1, CellsPerRow: 1,
+		Packets: []float64{1000, 10, 10, 10, 10, 10, 10, 10, 10, 100, 100}, Cells: []uint32{9: 1, 2}}
+	r, err := q.Solve(t.Context(), Options{})
+	if err != nil || r.Degrees[0] != 4+8 || r.Degrees[1] != 4+1 {
+		t.Errorf("%v, degrees %d", err, r.Degrees)
+	}
+	if r.Widen(0, r.StdDev[0]); r.Degrees[0] != 8 { // 4 + 2²/(1²/8 + 1²)
+		t.Errorf("%d degrees with an error as large", r.Degrees[0])
 	}
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// How joint decoding models the cells. Let flow f send w packets, of which a = w × rate ÷ k are expected in
-// each of its cells. Its mean is what was guessed plus h, of variance s, and each packet differs from that by
-// itself. What the guesses leave of the cells' sums is
+// How joint decoding models the cells. Let flow f send w packets, of which a = w × rate ÷ k are expected in each of its cells. Its mean
+// is what was guessed plus h, of variance s, and each packet differs from that by itself. What the guesses leave of the cells' sums is
 //
 //	y = A h + e
 //

@@ -69,13 +69,11 @@ func (s *solver) sweep(f int, hears bool, v []float64, brought []float32, heard 
 	for i, c := range run {
 		a, h := w*s.of(f*s.width+i), &heard[c]
 		most := a * a * h.trust
-		brought[i] = float32(min(most*without(v[f], float64(brought[i])*most), mostNoise))
+		left := v[f] / max(1-v[f]*float64(brought[i])*most, 1e-9) // without what the cell told
+		brought[i] = float32(min(most*left, mostNoise))
 		h.next += brought[i]
 	}
 }
-
-// without returns the variance that is left after precision told is removed.
-func without(v, told float64) float64 { return v / max(1-v*told, 1e-9) }
 
 // fit returns by which factors the variances of n sorts are wrong, of which each cell has parts. The square that a
 // cell shows is shared out among the sorts by these, and every sort's factor becomes the mean of what its cells say
@@ -111,12 +109,11 @@ func fit(parts, square []float64, n int) (k []float64, covariance [][]float64) {
 	return k, invert(told)
 }
 
-// scales returns by which factors variances are wrong, for flows of which cells leave similar parts unknown. What a
-// cell tells a flow is off its mean by (y − A h)·V/D, where V = D + Σ a²v of the other flows is the variance that it
-// should have. The squares of a flow, in units of V, should add up to its cells, less one, plus what is unknown. So should
-// y − a h, what cells have beyond the flow, times D⁻¹(y − A h). Squares are many times too large if iterations have not
-// ended where V is many times D, and products are too small where guesses explain y. So squares say that variances are
-// too small only if products do, unless the equations are solved to the end.
+// scales returns by which factors variances are wrong, for flows of which cells leave similar parts unknown. What a cell tells a flow is
+// off its mean by (y − A h)·V/D, where V = D + Σ a²v of the other flows is the variance that it should have. The squares of a flow, in
+// units of V, should add up to its cells, less one, plus what is unknown. So should y − a h, what cells have beyond the flow, times D⁻¹(y
+// − A h). Squares are many times too large if iterations have not ended where V is many times D, and products are too small where guesses
+// explain y. So squares say that variances are too small only if products do, unless the equations are solved to the end.
 func (s *solver) scales(v, mean, bent []float64, brought []float32, heard []hearing) (k [knownScales]float64) {
 	var degrees, products [knownScales]float64
 	for f, left := range v {
@@ -149,8 +146,9 @@ func knownScale(unknown float64) int { return min(int(-math.Log10(unknown)), kno
 // sizeScale returns the class of flow f's size.
 func (s *solver) sizeScale(f int) int { return min(int(s.class[f])/4, sizeScales-1) }
 
-// deviations returns the expected errors of the means.
-func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mean []float64, bent []float64) []float64 {
+// deviations returns the expected errors of the means, and their degrees of freedom.
+func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mean, bent []float64) ([]float64, []uint8) {
+	degrees := make([]uint8, len(v))
 	k := s.scales(v, mean, bent, brought, heard)
 	// A flow about which cells say little may be any flow of its size. Otherwise they say how far it is from its guess.
 	scale := func(f int) (own, unknown, guess float64) {
@@ -160,18 +158,22 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 		guess = min(s.usual(f), off*off+v[f]/told) / s.variance[f]
 		return max(k[knownScale(unknown)], unknown*guess), unknown, guess
 	}
-	// By cell: the variance of their flows' errors, as a part of D, and how far all are below the mean of their sizes, where cells
-	// leave that open. Guesses tend to what is typical, which is less, and what small flows do not get a large one does.
-	others, short := make([]float64, len(heard)), make([]float64, len(heard))
-	low := func(f int, unknown float64) float64 { // the part left open, as far as the distance from the mean is left open, too
-		return s.Packets[f] * unknown * unknown * (s.base + s.means[s.class[f]] - mean[f])
+	others, parts := make([]company, len(heard)), make([]float32, len(heard))
+	low := func(f int, unknown float64) float64 { // the part left open: less where hardly any flow leaves any
+		if s.slack < slack {
+			unknown *= unknown
+		}
+		return s.Packets[f] * unknown * (s.base + s.means[s.class[f]] - mean[f])
 	}
 	for f, left := range v {
 		if left > 0 {
 			own, unknown, _ := scale(f)
+			short := low(f, unknown)
 			for i, c := range s.run(f) {
-				others[c] += own * float64(brought[f*s.width+i])
-				short[c] += low(f, unknown) * s.of(f*s.width+i)
+				by := own * float64(brought[f*s.width+i])
+				others[c].variance += by
+				others[c].short += short * s.of(f*s.width+i)
+				parts[c] += float32(by * by)
 			}
 		}
 	}
@@ -183,41 +185,56 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 		}
 		own, unknown, guess := scale(f)
 		by := bent[f] * (1 - unknown)
-		scaled, off := s.scaled(f, left, own, guess, k[knownScale(unknown)], low(f, unknown), brought, heard, others, short)
-		off = min(off, mean[f]-s.base) // the true mean is not below base
-		d := by*by + off*off + max(own*left, scaled)
-		if s.Doubt != nil {
-			d += s.miscounted(f, mean[f])
+		d, squares, off := s.scaled(f, left, own, guess, k[knownScale(unknown)], low(f, unknown), brought, heard, others, parts)
+		if more := own * left / d; more > 1 {
+			d, squares = own*left, more*more*squares
 		}
-		v[f] = math.Sqrt(d + s.mixed(f, beyond))
+		off = min(off, mean[f]-s.base) // the true mean is not below base
+		for _, x := range [...]float64{by * by, off * off, s.miscounted(f, mean[f]), s.mixed(f, beyond)} {
+			d, squares = d+x, squares+x*x
+		}
+		v[f], degrees[f] = math.Sqrt(d), degreesOf(d, squares)
 	}
-	return v
+	return v, degrees
 }
 
+// A company is what flows bring to a cell: the variance of their errors, as a part of D, and how far all are below the mean of their
+// sizes, where cells leave that open. Guesses tend to what is typical, which is less, and what small flows do not get a large one does.
+type company struct{ variance, short float64 }
+
 // scaled returns the variance of flow f's mean in the estimate as weighed, if the variances of f, of D, of others in its cells and
-// of its guess are off by factors. It also returns how far the mean is off if the others have the means of their sizes.
+// of its guess are off by factors, and the squares of its parts. It also returns how far the mean is off if the others have the means
+// of their sizes.
 func (s *solver) scaled(
-	f int, left, own, guess, rest, low float64, brought []float32, heard []hearing, others, short []float64,
-) (v, off float64) {
+	f int, left, own, guess, rest, low float64, brought []float32, heard []hearing, others []company, parts []float32,
+) (v, squares, off float64) {
 	w, common, row := s.Packets[f], 0.0, 0.0
-	v = max(own, guess)/s.variance[f] + s.sampled[f]*rest
+	first, sample := left*left*max(own, guess)/s.variance[f], left*left*s.sampled[f]*rest
+	v, squares = first+sample, first*first+sample*sample
 	for i, c := range s.run(f) {
-		part, by := s.of(f*s.width+i), float64(brought[f*s.width+i])
+		part, by, x := s.of(f*s.width+i), float64(brought[f*s.width+i]), &others[c]
 		most := 1 / (1 + max(0, float64(heard[c].noise)-by))
-		said := w * part * heard[c].trust * most
-		v += said * most * w * part * (rest + max(0, others[c]-own*by))
+		said := left * w * part * heard[c].trust * most
+		unit := said * most * left * w * part
+		by *= own
+		v += unit * (rest + max(0, x.variance-by))
+		squares += unit * unit * (rest*rest + max(0, float64(parts[c])-by*by))
 		row += said * said * s.Variance[c]
 		if (i+1)%s.CellsPerRow == 0 { // rows lost the same packets, but those of a row lost others
 			common, row = common+math.Sqrt(row), 0
 		}
-		off += said * (short[c] - low*part)
+		off += said * (x.short - low*part)
 	}
-	return left * left * (v + common*common), left * off
+	common *= common
+	return v + common, squares + common*common, off
 }
 
 // miscounted returns the variance of the mean of flow f from the doubt of its packets: those in its cells that
 // are not its own have the mean of the others there, and took time.
 func (s *solver) miscounted(f int, mean float64) float64 {
+	if s.Doubt == nil {
+		return 0
+	}
 	w, doubt, squares, cells := s.Packets[f], s.Doubt[f], 0.0, 0.0
 	for i, c := range s.run(f) {
 		if part := s.of(f*s.width + i); s.trust[c] > 0 && s.Count != nil {
