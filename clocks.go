@@ -63,10 +63,24 @@ func (t *tracked) read(config *Config, from, to int64, outliers int) {
 	_, err := t.Add(there, home)
 	if t.known = err == nil; t.known {
 		t.reading, err = t.Between(from, to)
-		t.known = err == nil && t.reading.Certain.Bounded()
+		if t.known = err == nil && t.reading.Certain.Bounded(); !t.reading.Stepped {
+			t.reading, _ = t.At(from + (to-from)/2)
+		}
 		d := &t.reading.LikelyDrift
 		d.Low, d.High = min(max(d.Low, -mostDrift), mostDrift), max(min(d.High, mostDrift), -mostDrift)
 	}
+}
+
+// between returns the reading of so many ns after the middle of the report, give or take apart.
+func (t *tracked) between(later, apart float64) clock.Reading {
+	r := moved(t.reading, later, apart, 0)
+	if t.Tracker != nil && !r.Stepped { // or it may have been set at any time of the report
+		line, _ := t.Between(r.Time+int64(later-apart), r.Time+int64(later+apart))
+		if line.Likely.High-line.Likely.Low < r.Likely.High-r.Likely.Low {
+			r.Certain, r.Likely = line.Certain, line.Likely
+		}
+	}
+	return r
 }
 
 // A passage is when the packets of a report came: the sums, over these, of how long after its beginning the middle of
@@ -104,17 +118,24 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions, came [2]passage) {
 			d.unsettle(r.ClockErr, ways[i])
 		}
 	} else {
+		ahead := [2]float64{back: r.Clock.Offset + float64(ways[back].told.lag)} // cuts are the receiver's
 		for i := range came {
 			if p := &came[i]; p.packets == 0 {
-				p.later, p.apart = 0, middle
+				p.later, p.apart = -ahead[i], middle
 			} else {
-				p.later, p.apart = p.later/p.packets-middle, p.apart/p.packets
+				p.later, p.apart = p.later/p.packets-middle-ahead[i], p.apart/p.packets
 			}
 		}
-		came[back].later -= r.Clock.Offset + float64(ways[back].told.lag) // by the first point's cuts
+		p := &came[forth] // clocks matter when packets are at the first point, which sends these
+		least, most := r.Forth.MeanInterval95.Low+r.Clock.Likely.Low, r.Forth.MeanInterval95.High+r.Clock.Likely.High
+		p.later, p.apart = p.later+added[forth]-(least+most)/2, p.apart+(most-least)/2
 		r.roundTrip(r.Clock.LikelyDrift, came[back].later-came[forth].later, came[forth].apart+came[back].apart, added[forth]+added[back])
-		for i, reading := range [2]clock.Reading{r.Clock.Reverse(), r.Clock} {
-			delays[i].settle(moved(reading, came[i].later, added[i]), r.Length, came[i].apart, ways[i].samples)
+		for i, d := range delays {
+			when, ever := c.between(came[i].later, came[i].apart), c.between(-ahead[i], middle)
+			if when.Offset = r.Clock.Offset + r.Clock.Drift*came[i].later; i == forth {
+				when, ever = when.Reverse(), ever.Reverse()
+			}
+			d.settle(moved(when, 0, 0, added[i]), moved(ever, 0, 0, added[i]), r.Length, ways[i].samples)
 		}
 	}
 }
@@ -131,7 +152,7 @@ func (d *Traffic) agree(samples estimate.Empirical) {
 		d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: one message in a hundred arrives %s or more before it is sent",
 			estimate.ErrClocks, Format(-early))
 	}
-	d.settle(clock.Reading{}, 0, 0, samples)
+	d.settle(clock.Reading{}, clock.Reading{}, 0, samples)
 }
 
 // tell says in a report how far the clocks are apart, or returns why that is not known. A step is the report's error.
@@ -144,20 +165,8 @@ func (c *clocks) tell(r *Report, added float64) (unknown error) {
 	switch {
 	case steep(m) || steep(x):
 		unknown = errors.New("their rates differ by more than 0.1 %")
-	case m.known:
-		*k = m.reading.Allow(cmp.Or(float64(c.config.Asymmetry), m.reading.RoundTrip/2))
-		if x.known {
-			*k = k.Within(x.reading)
-		}
-		// All the time by which exchanges take longer may be one way. If they contradict packets even so, either may be uneven.
-		uneven := x.reading.RoundTrip/2 + max(0, x.reading.RoundTrip-m.reading.RoundTrip)
-		if c.config.Asymmetry == 0 && x.known && 2*math.Abs(x.reading.Offset-m.reading.Offset) > uneven {
-			other := x.reading.Allow(uneven).Within(*k)
-			k.Likely.Low, k.Likely.High = min(k.Likely.Low, other.Likely.Low), max(k.Likely.High, other.Likely.High)
-			k.Offset = k.Likely.Low + (k.Likely.High-k.Likely.Low)/2
-		}
-	case x.known:
-		*k = x.reading.Allow(math.Inf(1))
+	case m.known || x.known:
+		*k = c.between(0, 0)
 	case r.Forth.Err == nil && r.Back.Err == nil && r.Forth.Mean+r.Back.Mean < added:
 		unknown = errors.New("messages arrive before they are sent; is Passed called after a message has left?")
 	case r.Back.Received > 0:
@@ -173,10 +182,30 @@ func (c *clocks) tell(r *Report, added float64) (unknown error) {
 	return unknown
 }
 
-// moved returns the reading of a time that is later by so many ns, for delays to which a constant was added.
-func moved(r clock.Reading, later, added float64) clock.Reading {
+// between returns what is known of the clocks at a time so long after the middle of the report, give or take apart.
+func (c *clocks) between(later, apart float64) (k clock.Reading) {
+	m, x := c.messages.between(later, apart), c.exchanges.between(later, apart)
+	if !c.messages.known {
+		return x.Allow(math.Inf(1))
+	}
+	if k = m.Allow(cmp.Or(float64(c.config.Asymmetry), m.RoundTrip/2)); !c.exchanges.known {
+		return k
+	}
+	k = k.Within(x)
+	// All the time by which exchanges take longer may be one way. If they contradict packets even so, either may be uneven.
+	uneven := x.RoundTrip/2 + max(0, x.RoundTrip-m.RoundTrip)
+	if c.config.Asymmetry == 0 && 2*math.Abs(x.Offset-m.Offset) > uneven {
+		other := x.Allow(uneven).Within(k)
+		k.Likely.Low, k.Likely.High = min(k.Likely.Low, other.Likely.Low), max(k.Likely.High, other.Likely.High)
+		k.Offset = k.Likely.Low + (k.Likely.High-k.Likely.Low)/2
+	}
+	return k
+}
+
+// moved returns the reading of a time that is later by so many ns, give or take apart, for delays to which a constant was added.
+func moved(r clock.Reading, later, apart, added float64) clock.Reading {
 	move := func(i *estimate.Interval, drift estimate.Interval) {
-		low, high := gained(drift, later, 0)
+		low, high := gained(drift, later, apart)
 		i.Low, i.High = i.Low+low+added, i.High+high+added
 	}
 	r.Offset += r.Drift*later + added
@@ -193,7 +222,7 @@ func gained(drift estimate.Interval, time, apart float64) (low, high float64) {
 }
 
 // roundTrip adds up the delays there and back, from which the clocks' offset cancels out, but not what they drift from
-// when packets came there until they came back.
+// when packets left the first point until others came back.
 func (r *Report) roundTrip(drift estimate.Interval, later, apart, added float64) {
 	a, b := &r.Forth, &r.Back
 	least, most := gained(drift, later, apart)
@@ -205,35 +234,37 @@ func (r *Report) roundTrip(drift estimate.Interval, later, apart, added float64)
 	r.RoundTrip = estimate.Interval{Low: low, High: high, Confidence: confidence}
 }
 
-// settle corrects a delay by a reading of when the packets came, give or take apart: what the clock drifts until then is
-// in the intervals, and what it does while one is on its way.
-func (d *Traffic) settle(r clock.Reading, length time.Duration, apart float64, samples estimate.Empirical) {
+// settle corrects a delay by readings of when its packets passed on average, and at any time of the report, as one of them may have.
+// The clocks drift while it is on its way.
+func (d *Traffic) settle(r, any clock.Reading, length time.Duration, samples estimate.Empirical) {
 	const evenly = 0.28867513459481287 // 1/√12
 	if d.Err != nil {
 		return
 	}
-	_, ends := gained(r.LikelyDrift, 0, apart+max(0, d.Mean-r.Offset))
-	total := func(i, offset estimate.Interval) estimate.Interval {
+	total := func(i, offset estimate.Interval, ends float64) estimate.Interval {
 		return estimate.Interval{Low: max(0, i.Low-offset.High-ends), High: max(0, i.High-offset.Low+ends), Confidence: confidence}
 	}
-	if most := d.Certain.High - r.Certain.Low + ends; most < 0 {
+	if most := d.Certain.High - r.Certain.Low; most < 0 {
 		d.Err = fmt.Errorf("%w: messages seem to arrive %s before they are sent", estimate.ErrClocks, Format(-most))
 		return
 	}
 	whole := r.Subtract(estimate.Delay{Mean: d.Mean, StdDev: d.StdDev}, evenly*float64(length))
 	d.Mean, d.StdDev = whole.Mean, whole.StdDev
 	d.DeviationInterval95.Low = min(d.DeviationInterval95.Low, d.StdDev)
-	d.Certain = total(d.Certain, r.Certain)
+	d.Certain = total(d.Certain, r.Certain, 0)
 	d.Certain.Confidence = certainly
-	d.MeanInterval95 = total(d.MeanInterval95, r.Likely)
+	d.MeanInterval95 = total(d.MeanInterval95, r.Likely, 0)
 	d.Mean = min(max(d.Mean, d.MeanInterval95.Low), d.MeanInterval95.High)
+	single := func(delay *float64, i *estimate.Interval) {
+		*delay = max(0, *delay-r.Offset)
+		_, ends := gained(any.LikelyDrift, 0, *delay)
+		*i = total(*i, any.Likely, ends)
+	}
 	for i := range d.Quantiles {
-		q := &d.Quantiles[i]
-		q.Delay, q.Interval = max(0, q.Delay-r.Offset), total(q.Interval, r.Likely)
+		single(&d.Quantiles[i].Delay, &d.Quantiles[i].Interval)
 	}
 	for i := range d.Flows {
-		f := &d.Flows[i]
-		f.Mean, f.MeanInterval95 = max(0, f.Mean-r.Offset), total(f.MeanInterval95, r.Likely)
+		single(&d.Flows[i].Mean, &d.Flows[i].MeanInterval95)
 	}
 	if samples.N() > 0 {
 		d.AtMost = make([]float64, len(bounds))

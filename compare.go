@@ -223,13 +223,16 @@ func (c *comparison) release() Report {
 	r.Begins = h.after < c.since+max(c.ways[forth].joins(), c.ways[back].joins())
 	c.held = append(c.held[:0], c.held[1:]...)
 	guessed := c.meeting.asks == nil && !c.config.ClocksAgree // when records come tells which cuts belong together
+	slow := !c.config.ClocksAgree && c.meeting.ends[first].used != nil && c.meeting.ends[first].used.key > 2*int64(c.config.Cut)
 	for d, into := range [2]*Traffic{&r.Forth, &r.Back} {
 		w, was := c.ways[d], c.ways[d].told
 		w.told, w.ends = h.ways[d], c.waiting != nil && c.waiting.begins
 		*into = w.tell(c.meeting, h.after, h.ended, r.Begins, len(c.held) == 0)
 		if errors.Is(r.Err, ErrStep) {
 			into.Err = cmp.Or(into.Err, r.Err)
-		} else if errors.Is(into.Err, ErrUnlike) && guessed {
+		} else if d == forth && errors.Is(r.Err, ErrSilent) && errors.Is(into.Err, ErrIdle) { // it is not known whether anything passed
+			into.Err = ErrSilent
+		} else if errors.Is(into.Err, ErrUnlike) && (guessed || slow) {
 			into.Err = fmt.Errorf("%w; or %w", into.Err, errApart)
 		} else if was.least < -aligned && was.added-was.lag != w.told.added-w.told.lag {
 			into.Err = cmp.Or(into.Err, errApart)

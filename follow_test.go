@@ -165,43 +165,13 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// Where messages go both ways, clocks may be days apart.
-func TestFollowCorrectsClocks(t *testing.T) {
-	for _, ahead := range []time.Duration{0, 30 * time.Millisecond, -70 * time.Second, 1000 * time.Hour} {
-		t.Run(ahead.String(), func(t *testing.T) {
-			onLink(t, Config{Key: testKey}, ahead, func(t *testing.T, l *link) {
-				l.send(time.Millisecond,
-					func(i int) time.Duration {
-						return time.Duration(3000+hashing.Word(1, uint64(i))%1000) * time.Microsecond
-					},
-					func(i int) time.Duration {
-						return time.Duration(3000+hashing.Word(2, uint64(i))%500) * time.Microsecond
-					})
-				for _, r := range l.reports(4)[1:] {
-					off := math.Abs(r.Clock.Offset - float64(ahead))
-					if r.Err != nil || r.ClockErr != nil || off > 30e3 || !r.Clock.Certain.Contains(float64(ahead)) {
-						t.Fatalf("%v, want an offset of %v", r, ahead)
-					}
-					const sampled = 4 * 10.2e3 // deviations of the sum of the means of 1,000 each
-					if i := r.RoundTrip; !r.Forth.near(3.4995e6) || !r.Back.near(3.2495e6) || i.Low-sampled > 6.749e6 || i.High+sampled < 6.749e6 {
-						t.Errorf("%v", r)
-					}
-					if r.Forth.Lost+r.Back.Lost+r.Forth.Extra+r.Back.Extra > 0 {
-						t.Errorf("%v", r)
-					}
-				}
-			})
-		})
-	}
-}
-
-// Of the clock of a point that was never reached nothing is known.
+// Of the clock of a point that was never reached nothing is known, nor of what passed there.
 func TestClockOfAnUnknownPoint(t *testing.T) {
 	onLink(t, Config{Key: testKey}, 0, func(t *testing.T, l *link) {
 		never := func(context.Context, []byte) ([]byte, error) { return nil, errors.New("no route") }
 		for r := range l.b.Follow(l.ctx, never) {
-			if r.ClockErr == nil || strings.Contains(r.String(), "apart") || !errors.Is(r.Err, ErrSilent) {
-				t.Errorf("%v, error %v", r.Clock, r.Err)
+			if r.ClockErr == nil || strings.Contains(r.String(), "apart") || !errors.Is(r.Err, ErrSilent) || !errors.Is(r.Forth.Err, ErrSilent) {
+				t.Errorf("%v, error %v", r, r.Err)
 			}
 			break
 		}

@@ -90,6 +90,7 @@ type transit struct {
 	unsure      float64     // variance of these
 	exact       float64     // packets received in exact spans
 	joined      float64     // packets received that were not sent: copies, mostly
+	alike       float64     // packets received that look like others on their way
 	first, last areas.OnWay // at its ends
 	greatest    float64     // delay
 	late        float64     // time that packets spent on their way which may still come
@@ -309,6 +310,7 @@ func (a *Accumulator) take(into *transit, sample *reservoir, to int) {
 	into.unsure += sq(t.DelayError*received) + t.Scatter*left*(1+left/t.Received)
 	into.exact += t.Exact
 	into.joined += t.Joined / rate
+	into.alike += t.Alike / rate
 	into.last = whole(t.Last, rate)
 	into.greatest = max(into.greatest, t.Greatest)
 	into.late += t.Late * received
@@ -472,4 +474,4 @@ func (a *Accumulator) tellUnsettled(r *Result, whole *transit, fewer int) {
 }
 
 // copied returns the share of packets, but for copies, that share their cell with a copy, so that they are not alone.
-func (t *transit) copied() float64 { return min(1, t.joined/max(t.received-t.joined, 1)) }
+func (t *transit) copied() float64 { return min(1, (t.joined+t.alike)/max(t.received-t.joined, 1)) }

@@ -74,6 +74,8 @@ func TestOfReceived(t *testing.T) {
 		{"a fall from 3 s", 3, 190, 100, 10, fall, 5e9, 10e9, 0.1, math.Inf(1)},
 		{"60 ms behind", 1, 310, 150, 10, behind(60e6), 1, 31e9, 0.15, math.Inf(1)}, // no delay is positive
 		{"30 ms behind a queue", 2, 310, 150, 10, queue, 1, 31e9, 0.05, math.Inf(1)},
+		{"20 ms behind, rare slow ones", 1, 310, 100, 10,
+			law(func(r *rand.Rand) float64 { return float64(r.IntN(500)/499)*1e9 - 15e6 }), 1, 31e9, 0.05, math.Inf(1)},
 		{"2 ms behind", 1, 310, 150, 10, behind(2e6), 1, 31e9, 0.15, math.Inf(1)},
 		{"300 ms", 1, 200, 1000, 10, law(exponentialDelay(3 * cutInterval)), 3e9 + 1, 18e9, 0.3, 12},
 		{"rare slow ones", 1, 200, 1000, 10,
@@ -155,12 +157,19 @@ func (run *cutRun) came(from, to int64) (estimate.Empirical, float64) {
 // Of few packets most are alone: intervals of quantiles and the deviation are as wide as the others leave them. As if there
 // were ever so many others, those of quantiles would be five times as wide, but for the steps from packet to packet. Where
 // a clock is behind, those alone were sent in the report, and half of them received before: as if none were, most would miss.
+// So they would where sixteen ids come in turn, so that none is alone that is on its way when the next one like it is sent.
 func TestMostAreAlone(t *testing.T) {
-	for _, behind := range []int64{0, 5e8} {
+	for i, behind := range []int64{0, 5e8, 0} {
 		var held, narrow covered
-		run := new(cutRun)
-		packets := sends(2, 40e9, func(r *rand.Rand, sent int64) int64 { return sent + int64(2e7*r.ExpFloat64()) - behind })
-		run.pass(t, slices.DeleteFunc(packets, func(p truth.Packet) bool { return p.Flow%5 > 0 }), math.MaxInt64, 0)
+		run, turns := new(cutRun), i == 2
+		packets := sends(2, 40e9, func(r *rand.Rand, sent int64) int64 { return sent + int64(float64(2e7+2e7*i)*r.ExpFloat64()) - behind })
+		packets = slices.DeleteFunc(packets, func(p truth.Packet) bool { return p.Flow%5 > 0 })
+		for k := range packets {
+			if turns {
+				packets[k].Flow = uint64(k%16+1) * 0x9e3779b97f4a7c15
+			}
+		}
+		run.pass(t, packets, math.MaxInt64, 0)
 		run.reports(t, 10, settled, func(a *Accumulator, from, to int64) {
 			r, err := a.Estimate()
 			if err != nil || from == 0 {
@@ -174,8 +183,8 @@ func TestMostAreAlone(t *testing.T) {
 				want, _ := all.Quantile(p)
 				q, err := a.Quantile(p, 0.95)
 				wide := a.Samples().QuantileInterval(p, 0.95)
-				held.add(err == nil && q.Interval.Contains(want))
-				narrow.add(3*(q.Interval.High-q.Interval.Low) < wide.High-wide.Low)
+				held.add(err == nil && q.Interval.Contains(want) || err != nil && turns && p != 0.5)
+				narrow.add(turns || 3*(q.Interval.High-q.Interval.Low) < wide.High-wide.Low)
 			}
 		})
 		if held.of < 99 || held.of-held.hits > held.of/20 || behind == 0 && narrow.hits < narrow.of*3/4 {

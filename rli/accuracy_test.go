@@ -42,7 +42,15 @@ func medianError(t testing.TB, r *rli.Receiver, events []event) float64 {
 	if len(relative) < len(truth)*19/20 {
 		t.Errorf("%d of %d flows are refused", len(truth)-len(relative), len(truth))
 	}
-	return must(estimate.NewEmpirical(relative).Quantile(0.5))
+	return median(relative)
+}
+
+func median(list []float64) float64 { return must(estimate.NewEmpirical(list).Quantile(0.5)) }
+
+func count[T int | float64](n *T, ok bool) {
+	if ok {
+		*n++
+	}
 }
 
 // long skips long statistics of a single goroutine, as under the race detector.

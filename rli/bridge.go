@@ -17,8 +17,7 @@ import "math"
 // known within a span of T + a − b; the deviation is in proportion to it.
 //
 // A burst makes waits rise slowly and fall fast. So estimates from or to one known packet are multiplied by a learned
-// factor, and those between two drawn to the straight line. A predicted error is the bridge's deviation and a part of
-// what is possible, times how far off references are, by doublings of both.
+// factor, and those between two drawn to the straight line.
 type spread struct {
 	height, before, after ratios
 	miss                  [3]ratios // by the number of known ends
@@ -41,11 +40,6 @@ func newSpread() *spread {
 
 // scale returns √(T·u(1−u)).
 func scale(since, left float64) float64 { return math.Sqrt(since * left / (since + left)) }
-
-// expect returns the height of a bridge from zero to zero, by the cell of its times.
-func (s *spread) expect(cell int, since, left float64) float64 {
-	return float64(s.height.values[cell]) * scale(since, left)
-}
 
 // An end of a bridge is a packet whose waiting time is known, or the beginning or end of a period.
 type end struct {
@@ -110,11 +104,11 @@ func (b *bridge) at(m mix, place, lean float64) (wait, error float64, miss int) 
 	low, high := max(b.to.wait-rest, 0), b.from.wait+since
 	wait = max(min(wait+shift, high), low)
 	room, deviation := max(high-low, 0), math.Sqrt(variance)
-	all := deviation + 0.2*room // traffic may not move like a bridge at all
-	miss = cellOf(m, deviation, room)
-	if all <= 0 {
-		return wait, 0, miss
+	all := deviation + 0.05*room // traffic may not move like a bridge at all
+	if variance == 0 {           // nothing was learned, and all that is possible is as likely
+		all = room / math.Sqrt(12)
 	}
+	miss = cellOf(m, deviation, room)
 	return wait, min(all*b.miss.at(miss), room), miss
 }
 
@@ -122,7 +116,7 @@ func (b *bridge) at(m mix, place, lean float64) (wait, error float64, miss int) 
 func (b *bridge) shift(left, lean, wait, variance float64) float64 {
 	typical := b.spread.sizes.mean
 	rest, usual, itself := left-typical, wait+typical, max(wait+typical-lean, 1)
-	if b.to.known || rest < 1 || typical == 0 { // or nothing came after it
+	if b.to.known || rest < 1 || lean == 0 || typical == 0 { // or nothing came after it
 		return 0
 	}
 	return lean * variance * (1/(usual*itself) + max(rest/typical-1, 0)/((usual+rest)*(itself+rest)))
@@ -130,17 +124,18 @@ func (b *bridge) shift(left, lean, wait, variance float64) float64 {
 
 // plain returns the straight line, the bridge and its variance at a place between ends, the second with a wait.
 func (b *bridge) plain(cell int, since, left, end float64) (line, wait, variance float64) {
-	height, length := b.spread.expect(cell, since, left), since+left
-	v := height * height * math.Pi / 8
-	line = (b.from.wait*left + end*since) / length
-	near, x := 0.0, 2*b.from.wait*end*since*left/(length*length)
+	height, part := b.spread.height.at(cell), 1/(since+left) // of the length
+	scale := since * left * part
+	v := height * height * scale * (math.Pi / 8)
+	line = (b.from.wait*left + end*since) * part
+	near, x := 0.0, 2*b.from.wait*end*scale*part
 	if x == 0 {
 		near = 1
 	} else if x < far*v {
 		near = x / v / math.Expm1(x/v) * (1 + x/v/24)
 	}
 	bend := near * excess * 3 * v / max(line*line-2*x+3*v, math.SmallestNonzeroFloat64)
-	span := max(length+b.from.wait-end, 0) / length
+	span := max(1+(b.from.wait-end)*part, 0)
 	return line, math.Sqrt(line*line + v*(2*near+bend)), v * (1 - bend) * span * span
 }
 

@@ -9,6 +9,10 @@ import (
 // 0 and that of a packet without bounds. The negative control is the straight line.
 func TestBridge(t *testing.T) {
 	s := newSpread()
+	unknown := s.bridge(end{}, end{point: point{place: 1000}})
+	if _, error, _ := unknown.at(0, 300, 0); math.Abs(error-300/math.Sqrt(12)) > 1e-6 {
+		t.Errorf("anywhere from 0 to 300: off by %v", error)
+	}
 	s.height.learn(cellOf(0, 500, 500), 100, 4, 1)
 	for _, c := range []struct{ from, to, at float64 }{
 		{0, 300, 0.5}, {300, 0, 0.2}, {100, 100, 0.5}, {20, 500, 0.7}, {400, 400, 0.5}, {5, 5, 0.1},
@@ -16,7 +20,7 @@ func TestBridge(t *testing.T) {
 		b := s.bridge(end{point{wait: c.from}, true}, end{point{place: 1000, wait: c.to}, true})
 		since, left := 1000*c.at, 1000*(1-c.at)
 		line, plain, known := b.plain(cellOf(0, since, left), since, left, b.to.wait)
-		v := math.Pow(s.expect(cellOf(0, since, left), since, left), 2) * math.Pi / 8
+		v := math.Pow(s.height.at(cellOf(0, since, left))*scale(since, left), 2) * math.Pi / 8
 		if mean := exactMean(&b, since, left, v); math.Abs(plain-mean) > 0.003*mean || math.Abs(line-mean) <= 0.003*mean {
 			t.Errorf("%+v: the bridge says %v, the line %v, its mean is %v", c, plain, line, mean)
 		}

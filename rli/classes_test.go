@@ -127,9 +127,7 @@ func judgeIntervals(t *testing.T, c rli.Config, events []event, length int) (bou
 				continue
 			}
 			bounded++
-			if !got.MeanInterval(0.999).Contains(truth[f].Mean()) {
-				wrong++
-			}
+			count(&wrong, !got.MeanInterval(0.999).Contains(truth[f].Mean()))
 		}
 		r.Reset()
 	}

@@ -14,7 +14,7 @@ import (
 // The encoding holds what was measured, and nothing about the link: SPEC.md, section 4.6.
 const (
 	magic        = "HRLI"
-	version      = 17
+	version      = 18
 	decodedShare = 64 // the memory that a Config may ask for beyond the receiver's own, in lengths of the encoding
 	configFields = 7
 	sumsFields   = 6

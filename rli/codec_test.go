@@ -72,7 +72,7 @@ func tiny(t testing.TB) *rli.Receiver {
 
 func TestReceiverGolden(t *testing.T) {
 	got := must(tiny(t).MarshalBinary())
-	want := "48524c49" + "11"
+	want := "48524c49" + "12"
 	zero := "0000000000000000"
 	for i, words := range []map[int]string{
 		{0: "01", 1: "3b9aca00", 3: "32", 4: "01", 5: "04", 6: "03"}, // the Config

@@ -90,7 +90,7 @@ func (c *Config) MemorySize() int { return int(min(c.memory(), math.MaxInt)) }
 func (c *Config) EncodedSize() int { return int(min(c.size(int64(c.Flows)), math.MaxInt)) }
 
 func (c *Config) memory() int64 {
-	size := int64(c.slots())*(recordSize+1) + int64(max(c.Buffer, 1))*heldSize + square*cellSize
+	size := int64(c.slots())*(recordSize+1) + int64(max(c.Buffer, 1))*heldSize + square*cellSize + twins*twinSize
 	if c.Method == Auto {
 		size += int64(c.Buffer+1)*periodSize + spreadSize
 	}

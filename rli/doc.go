@@ -27,11 +27,10 @@
 //   - [Left] takes the delay of the reference before. There is no buffer.
 //   - [Linear] interpolates over the time of departure, on the straight line between the packets that
 //     references name, or between the references; eq. (1).
-//   - [Auto] interpolates within busy periods of the link. A packet that departs later than the link could have
-//     sent it found the link idle, and did not wait; packets behind it wait for no longer than the link has
-//     been busy. Auto learns the link's rate and base delay, the errors of timestamps and the drift of the
-//     clocks, and uses straight lines where its assumptions conflict with references. Flows whose packets are
-//     larger or smaller than usual miss their intervals more often than these say: much without Auto.
+//   - [Auto] interpolates within busy periods of the link. A packet that departs later than the link could have sent it
+//     found the link idle, and did not wait; packets behind it wait for no longer than the link has been busy. Auto learns
+//     the link's rate and base delay, the errors of timestamps and the drift of the clocks, and uses straight lines where
+//     its assumptions conflict with references. Otherwise flows with packets of unusual sizes miss their intervals too often.
 //
 // # How sure it is
 //

@@ -68,7 +68,7 @@ func (r *Receiver) Total() (Result, error) {
 	res, err := r.result(&r.total, r.counts.Unestimated)
 	if q := &r.quality; err == nil && res.error < math.Inf(1) { // references are a sample of all packets
 		all := max(q.packets, 1)
-		res.bias += (math.Abs(q.lean) + 2*q.behind/math.Sqrt(float64(max(r.total.stretches(), 1)))) / all // all held up
+		res.bias += (math.Abs(q.lean) + 2*q.behind/math.Sqrt(r.total.atMost())) / all // all held up
 		res.error, res.hidden = math.Sqrt(q.squares/all/all+q.stamps()/float64(res.N)), 0
 	}
 	return res, err
@@ -128,10 +128,10 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	q, n, stretches := &r.quality, float64(f.count()), float64(max(f.stretches(), 1))
+	q, n, stretches := &r.quality, float64(f.count()), f.atMost()
 	res, sum := Result{Delay: f.delay()}, *f
 	sum.begin(sum.last, 0)
-	variance := float64(sum.error) / (n * n) // of the mean
+	variance := sum.variance() / (n * n) // of the mean
 	single := variance * stretches
 	if doubts(f.doubtful&allDoubts) == untested { // they are as far off as lines proved to be since
 		typical := max(r.lineError.mean, q.seen/max(q.packets, 1))

@@ -2,7 +2,7 @@ package rli
 
 import "testing"
 
-// TestEnter: a stretch counts once, and when no more fit, packets still count.
+// TestEnter: a stretch counts once, and when no more fit, packets still count, and so do errors that are too small to.
 func TestEnter(t *testing.T) {
 	r := record{}
 	for _, stretch := range []uint32{4, 4, 6} {
@@ -18,5 +18,10 @@ func TestEnter(t *testing.T) {
 	r.tally = mostStretches<<countBits | 7
 	if r.enter(1, 7, 0); r.count() != 8 || r.stretches() != mostStretches {
 		t.Errorf("%d packets in %d stretches, want 8 in %d", r.count(), r.stretches(), mostStretches)
+	}
+	r.error = 1 << 24
+	r.tally = mostStretches<<countBits | 1<<25 // each with an error of 1
+	if x := r.variance(); x < 1<<25 || x > 1.01*(1<<25) {
+		t.Errorf("2^25 errors of 1: %v", x)
 	}
 }

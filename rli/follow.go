@@ -105,9 +105,7 @@ func (r *Receiver) read(p *ReferencePacket, received int64, before departure) (o
 }
 
 // pauses takes in how long after its packet a reference was sent, and how many packets passed since the one before.
-// Software that pauses there also pauses between other stamps and departures. If the packet is not known, the queue may
-// have emptied meanwhile. A pause of P, every T, puts the mean off by P²/T or, at a load ρ, P²/2T·ρ/(1−ρ), and never by more
-// than P (METHODS.md, section 4).
+// Software that pauses there also pauses between other stamps and departures (METHODS.md, section 4).
 func (r *Receiver) pauses(p *ReferencePacket, right *mark, received int64, named bool) {
 	after, n := float64(p.After), float64(right.packets)
 	r.after.add(after)

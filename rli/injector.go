@@ -1,6 +1,7 @@
 package rli
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/hoplag/hoplag/estimate"
@@ -135,10 +136,7 @@ func (j *Injector) measure(t int64) {
 		return
 	}
 	now := j.bytes * 8e9 / float64(t-j.measured) / float64(j.config.Rate)
-	if j.utilisation == 0 {
-		j.utilisation = now
-	}
-	j.utilisation = now*smoothing + j.utilisation*(1-smoothing)
+	j.utilisation = now*smoothing + cmp.Or(j.utilisation, now)*(1-smoothing)
 	j.bytes, j.measured, j.counted = 0, t, j.packets
 	j.n = j.distance()
 }

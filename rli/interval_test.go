@@ -15,9 +15,9 @@ import (
 	"github.com/hoplag/hoplag/rli"
 )
 
-// TestIntervalsCover: the intervals of flows' means and deviations hold the truth as often as they say, by
-// every method, and so does that of all packets. The negative control is the interval as if every packet were a
-// sample of its own.
+// TestIntervalsCover: the intervals of flows' means and deviations hold the truth as often as they say, by every method,
+// and so does that of all packets, also where the rate is halved midway and nobody says so. Auto's are no wider than a few
+// times their error. The negative control is the interval as if every packet were a sample of its own.
 func TestIntervalsCover(t *testing.T) {
 	long(t)
 	hundredth := rli.InjectorConfig{Every: 100}
@@ -25,38 +25,40 @@ func TestIntervalsCover(t *testing.T) {
 	missed := false
 	for _, test := range []struct {
 		name     string
-		link     queue.LinkConfig
+		later    int64 // rate
 		injector rli.InjectorConfig
 		source   queue.Source
 	}{
-		{"Poisson, 20 %", queue.RLIConfig, adaptive(), source(t, "poisson", 0.2, 9)},
-		{"Poisson, 85 %", queue.RLIConfig, adaptive(), source(t, "poisson", 0.85, 9)},
-		{"Poisson, 97 %, RED", queue.RLIConfig, hundredth, source(t, "poisson", 0.97, 9)},
-		{"flows, 70 %", queue.RLIConfig, hundredth, source(t, "flows", 0.7, 9)},
+		{"Poisson, 20 %", linkRate, adaptive(), source(t, "poisson", 0.2, 9)},
+		{"Poisson, 85 %", linkRate, adaptive(), source(t, "poisson", 0.85, 9)},
+		{"Poisson, 97 %, RED", linkRate, hundredth, source(t, "poisson", 0.97, 9)},
+		{"flows, 70 %", linkRate, hundredth, source(t, "flows", 0.7, 9)},
+		{"flows, 10 and 20 %", linkRate / 2, hundredth, source(t, "flows", 0.1, 9)},
 	} {
-		events := pass(t, test.link, test.injector, 100_000, test.source, nil)
+		later := queue.RLIConfig
+		later.Rate = test.later
+		events := pass(t, queue.RLIConfig, test.injector, 50_000, test.source, nil)
+		events = append(events, pass(t, later, test.injector, 50_000, test.source, nil)...)
 		truth, all := truths(events)
 		for _, m := range []rli.Method{rli.Auto, rli.Linear, rli.Left} {
 			r := receive(t, config(m), events)
-			flows, means, deviations, naive := 0.0, 0.0, 0.0, 0.0
+			var flows, means, far, deviations, naive float64
+			var off, half []float64
 			for f, res := range r.All() {
-				want := truth[f]
+				want, in := truth[f], res.MeanInterval(confidence)
 				flows++
-				if res.MeanInterval(confidence).Contains(want.Mean()) {
-					means++
-				}
-				if res.DeviationInterval(confidence).Contains(math.Sqrt(want.PopulationVariance())) {
-					deviations++
-				}
-				if math.Abs(res.Mean-want.Mean()) <= 2*res.StdDev/math.Sqrt(float64(res.N)) {
-					naive++
-				}
+				off, half = append(off, math.Abs(res.Mean-want.Mean())), append(half, in.High-res.Mean)
+				count(&means, in.Contains(want.Mean()))
+				count(&far, !res.MeanInterval(0.999).Contains(want.Mean()))
+				count(&deviations, res.DeviationInterval(confidence).Contains(math.Sqrt(want.PopulationVariance())))
+				count(&naive, math.Abs(res.Mean-want.Mean()) <= 2*res.StdDev/math.Sqrt(float64(res.N)))
 			}
 			total := must(r.Total())
-			in := total.MeanInterval(confidence)
-			if means < (confidence-0.01)*flows || deviations < (confidence-0.01)*flows || !in.Contains(all.Mean()) {
-				t.Errorf("%s, %v: means %.3f, deviations %.3f, total %.0f in %.0f to %.0f", test.name, m, means/flows, deviations/flows,
-					all.Mean(), in.Low, in.High)
+			in, wide := total.MeanInterval(confidence), median(half)/median(off)
+			if means < (confidence-0.01)*flows || deviations < (confidence-0.01)*flows || far > 0.002*flows ||
+				!in.Contains(all.Mean()) || m == rli.Auto && test.later == linkRate && wide > 5.5 {
+				t.Errorf("%s, %v: means %.3f, %.4f far, %.3g times, deviations %.3f, total %.0f in %.0f to %.0f", test.name, m,
+					means/flows, far/flows, wide, deviations/flows, all.Mean(), in.Low, in.High)
 			}
 			missed = missed || naive < confidence*flows
 		}
@@ -106,12 +108,8 @@ func TestFewReferences(t *testing.T) {
 		held, narrow := 0, 0
 		for f, res := range r.All() {
 			want, in := truth[f].Mean(), res.MeanInterval(0.95)
-			if in.Contains(want) {
-				held++
-			}
-			if alone := (in.High - in.Low) / 2 / math.Sqrt(100); math.Abs(res.Mean-want) <= alone {
-				narrow++
-			}
+			count(&held, in.Contains(want))
+			count(&narrow, math.Abs(res.Mean-want) <= (in.High-in.Low)/2/math.Sqrt(100))
 		}
 		if held < 285 || narrow > 270 {
 			t.Errorf("rate %d: %d of 300 intervals hold the mean, %d if packets were independent", test.rate, held, narrow)
@@ -184,16 +182,11 @@ func TestTokenBucket(t *testing.T) {
 				}
 				want := truth[f]
 				flows++
-				if in := res.MeanInterval(0.999); in.Low-1 <= want.Mean() && want.Mean() <= in.High+1 {
-					means++
-				}
-				apart := math.Sqrt(want.PopulationVariance())
-				if in := res.DeviationInterval(0.999); in.Low-1 <= apart && apart <= in.High+1 {
-					deviations++
-				}
-				if math.Abs(res.Mean-want.Mean()) <= 1e-3*want.Mean() {
-					exact++
-				}
+				in, apart := res.MeanInterval(0.999), math.Sqrt(want.PopulationVariance())
+				count(&means, in.Low-1 <= want.Mean() && want.Mean() <= in.High+1)
+				in = res.DeviationInterval(0.999)
+				count(&deviations, in.Low-1 <= apart && apart <= in.High+1)
+				count(&exact, math.Abs(res.Mean-want.Mean()) <= 1e-3*want.Mean())
 			}
 		}
 	}
@@ -266,7 +259,8 @@ func TestSizesWithoutRate(t *testing.T) {
 }
 
 // TestLostPackets: a packet lost before the link took none of its time, and references that follow it tell the truth. A
-// reference whose packet was lost after the link waited for it. The negative control is lines without names.
+// reference whose packet was lost after the link waited for it. One directly behind its packet names it even if others were
+// lost and sizes tell no rate: before, the mean was 3 % too long. The negative control is lines without names.
 func TestLostPackets(t *testing.T) {
 	hundredth := rli.InjectorConfig{Every: 100}
 	for _, test := range []struct {
@@ -274,13 +268,13 @@ func TestLostPackets(t *testing.T) {
 		utilisation, lost, behind float64
 		method                    rli.Method
 	}{{linkRate, 0.1, 0.1, 0, 0}, {linkRate, 0.7, 0.2, 0, 0}, {0, 0.7, 0.02, 0, 0}, {0, 0.1, 0.1, 0, 0}, {linkRate, 0.1, 0, 0.3, 0},
-		{0, 0.1, 0, 0.3, 0}, {0, 0.1, 0, 0.02, rli.Linear}} {
-		random, kept := rand.New(rand.NewPCG(1, 5)), []event{}
-		for _, e := range passLossy(t, queue.RLIConfig, hundredth, 60_000, source(t, "poisson", test.utilisation, 3), nil, test.lost) {
-			if random.Float64() >= test.behind {
-				kept = append(kept, e)
-			}
+		{0, 0.1, 0, 0.3, 0}, {0, 0.1, 0, 0.02, rli.Linear}, {0, 0.01, 0, 0.01, 0}} {
+		random, traffic := rand.New(rand.NewPCG(1, 5)), source(t, "poisson", test.utilisation, 3)
+		if test.behind == 0.01 {
+			traffic = sized{traffic, func(hashing.Flow) uint64 { return 1000 }}
 		}
+		kept := passLossy(t, queue.RLIConfig, hundredth, 60_000, traffic, nil, test.lost)
+		kept = slices.DeleteFunc(kept, func(event) bool { return random.Float64() < test.behind })
 		c := config(test.method)
 		c.Rate = test.rate
 		_, truth := truths(kept)
@@ -340,12 +334,8 @@ func TestLostReferences(t *testing.T) {
 			for f, res := range r.All() {
 				in, full, want := res.MeanInterval(0.95), must(whole.Estimate(f)), truth[f].Mean()
 				untouched := full.MeanInterval(0.95)
-				if in.Contains(want) {
-					held++
-				}
-				if math.Abs(res.Mean-want) <= (untouched.High-untouched.Low)/2 {
-					narrow++
-				}
+				count(&held, in.Contains(want))
+				count(&narrow, math.Abs(res.Mean-want) <= (untouched.High-untouched.Low)/2)
 			}
 			if in := total.MeanInterval(0.95); held < 38 || !in.Contains(all.Mean()) || longest && m == rli.Auto && narrow >= 38 {
 				t.Errorf("%v, %v lost, %v: %d of 40 hold, %d if none was; all %v, %v, want %.0f", m, share, longest, held, narrow, in, err, all.Mean())

@@ -2,10 +2,9 @@ package rli
 
 import "cmp"
 
-// An order follows the numbers and times of one injector's references, so that a late, forged or broken one does
-// no harm: one with a later number that was sent earlier, or whose delay is below the smallest of the latest by
-// several times their range. A stepped clock looks the same, so these are left out until a few in a row agree;
-// tagged ones that were sent before others for good: somebody may replay old ones.
+// An order follows the numbers and times of one injector's references, so that late, forged and broken ones do no harm:
+// with a later number but sent earlier, or with a delay far below all others. A stepped clock looks the same, so these are
+// left out until a few in a row agree; tagged ones that were sent before others for good: somebody may replay old ones.
 type order struct {
 	begun          bool
 	top            uint64 // the largest number

@@ -13,6 +13,7 @@ type pace struct {
 	extra   float64          // ns that a packet takes beside its bytes
 	slack   float64          // ns that time stamps may be off
 	late    estimate.Moments // how much later references depart after their packets than their bytes take
+	least   float64          // ns that references take that depart directly behind their packets
 	grain   int64            // of departures' stamps: the largest power of ten that divides them all
 	seen    int              // references
 	meter   meter            // learns the rate
@@ -55,14 +56,18 @@ func (r *Receiver) follows(p *ReferencePacket, received int64, before departure,
 	if p.Behind == 0 || between || !before.packet || before.bytes != int32(p.Behind) || received < before.time {
 		return false
 	}
-	late := float64(received-before.time) - float64(r.config.ReferenceBytes)*r.perByte
-	near := r.perByte > 0 && late <= r.extra+r.slack+float64(p.After)
+	took, own, whole := float64(received-before.time), float64(r.config.ReferenceBytes)*r.perByte, known && missing == 0 && before.flow != 0
+	if whole && p.After == 0 { // nothing came in between
+		r.least = min(took, cmp.Or(r.least, took))
+	}
+	late, directly := took-own, cmp.Or(own+r.extra, r.least)
+	near := directly > 0 && took <= directly+r.slack+float64(p.After)
 	// If it came while that was being sent, it departed directly behind it.
 	if missing == 0 && r.perByte > 0 && float64(p.After) <= r.sending(before.bytes) && late <= mostExtra*r.perByte+r.slack {
 		r.late.Add(late)
 		r.keepPace()
 	}
-	return near || known && missing == 0 && before.flow != 0
+	return near || whole
 }
 
 // keepPace sets, whenever references have doubled in number, what the link spends on a packet besides its bytes, such
@@ -105,9 +110,8 @@ func (r *tracker) grind(received int64) {
 	}
 }
 
-// A meter learns the rate of the link. From when a reference joined the queue, the least delay after it was
-// sent at the latest, packets depart back to back until it departs, in the time that bytes take and an overhead
-// for each, by least squares. If any span is off, the link is not of this kind.
+// A meter learns the rate of the link. From when a reference joined the queue, the least delay after it was sent at the
+// latest, packets depart back to back until it departs, in the time that bytes take and an overhead for each.
 type meter struct {
 	spans              [64]span
 	n                  int
@@ -180,7 +184,7 @@ func (r *Receiver) learnRate(received int64) {
 	}
 	r.perByte, r.extra, r.busy, r.late = perByte, extra, true, estimate.Moments{}
 	r.slack = r.leastSlack()
-	r.class, r.spread.sizes = class{}, trend{} // in ns at the new rate
+	r.class, *r.spread = class{}, *newSpread() // at another rate, packets wait otherwise
 	r.link.relax(r.slack)
 	r.current, r.leftHere, r.turns = 0, false, turns{}
 	r.periods[0] = period{first: received, lead: r.own()}

@@ -63,7 +63,7 @@ func (r *Receiver) compare(course *bridge, packets []held, p *period, own float6
 		r.class.sample, r.class.cell = witness{true, point{place, wait, lean - own}, h.mix, n}, cell
 	default: // the packets after it have waited for the reference, or for part of it: for half
 		place = max(place-own, 1)
-		r.spread.after.learn(cell, n*(r.spread.expect(cellOf(h.mix, place, left), place, left)+own/2), n*wait, 1)
+		r.spread.after.learn(cell, n*(r.spread.height.at(cellOf(h.mix, place, left))*scale(place, left)+own/2), n*wait, 1)
 	}
 }
 

@@ -31,8 +31,10 @@ type quality struct { // sums:
 
 const (
 	qualityFields = 17
-	sumFields     = 14 // the first of them
-	twinsApart    = 3  // references: the estimates of neighbours rest on each other
+	sumFields     = 14   // the first of them
+	twinsApart    = 3    // references: the estimates of neighbours rest on each other
+	twins         = 4096 // flows whose references are compared
+	twinSize      = 24
 )
 
 // list is in the order of the encoding.
@@ -64,7 +66,7 @@ func (t *trend) add(x float64) {
 // A twin is what the residuals of a flow add up to.
 type twin struct {
 	flow            hashing.Flow
-	sum, squares, n float64
+	sum, squares, n float32
 	number          uint32 // of the latest reference
 }
 
@@ -74,17 +76,17 @@ func (r *Receiver) meet(f hashing.Flow, off float64) {
 		return
 	}
 	off = min(max(off, -3), 3) // so that no single one decides
-	t := &r.twins[uint64(f)%uint64(len(r.twins))]
+	t := &r.twins[uint64(f)%twins]
 	if t.flow != f {
 		*t = twin{flow: f}
 	} else if r.gap-t.number < twinsApart {
 		return
 	}
-	q := &r.quality
-	q.twins += (t.n*off*off + t.squares) / 2
-	q.common += off * t.sum
-	q.commonest += off * off * t.sum * t.sum
-	t.sum, t.squares, t.n, t.number = t.sum+off, t.squares+off*off, t.n+1, r.gap
+	q, sum, x := &r.quality, float64(t.sum), float32(off)
+	q.twins += (float64(t.n)*off*off + float64(t.squares)) / 2
+	q.common += off * sum
+	q.commonest += off * off * sum * sum
+	t.sum, t.squares, t.n, t.number = t.sum+x, t.squares+x*x, t.n+1, r.gap
 }
 
 // alike returns the part of their errors that a flow's stretches have in common: what pairs of errors say and, unless

@@ -16,7 +16,7 @@ type record struct {
 	sum         int64   // m(f), eq. (3)
 	squares     float64 // v(f), eq. (4)
 	error       float32 // predicted square of the sum's error up to the latest stretch: squares of stretches' errors
-	fourths     float32 // root of the sum of the squares of these
+	fourths     float32 // sum of the squares of these, by 2^64
 	partial     float32 // predicted errors of the packets in the latest stretch
 	first, last uint32  // numbers of stretches
 	doubtful    uint32  // packets whose estimate rests on what is doubtful, and why
@@ -35,6 +35,17 @@ const (
 func (r *record) count() uint64     { return r.tally & countMask }
 func (r *record) stretches() uint64 { return r.tally >> countBits }
 
+// atMost returns how many stretches there may be.
+func (r *record) atMost() float64 {
+	if n := r.stretches(); n < mostStretches {
+		return float64(max(n, 1))
+	}
+	return float64(max(r.count(), mostStretches))
+}
+
+// variance returns the predicted square of the sum's error. Half of the last digit may be lost at each stretch.
+func (r *record) variance() float64 { return float64(r.error) * (1 + r.atMost()*0x1p-25) }
+
 // enter counts packets of a stretch, with the sum of their predicted errors, which go together.
 func (r *record) enter(n uint64, stretch uint32, errors float32) {
 	if r.last != stretch {
@@ -44,28 +55,27 @@ func (r *record) enter(n uint64, stretch uint32, errors float32) {
 	r.partial += errors
 }
 
-// begin ends the latest stretch, whose errors are then known, begins another, and counts so many more. It is called, so that
-// enter is not.
+// begin ends the latest stretch, begins another, and counts so many more. It is called, so that enter is not.
 //
 //go:noinline
 func (r *record) begin(stretch uint32, more uint64) {
 	r.tally = min(r.stretches()+more, mostStretches)<<countBits | r.count()
-	square := r.partial * r.partial
-	r.vary(square, square)
+	small := r.partial * 0x1p-16
+	r.vary(r.partial*r.partial, small*small*small*small)
 	r.last, r.partial = stretch, 0
 }
 
 func (r *record) vary(error, fourths float32) {
 	r.error = min(r.error+error, math.MaxFloat32)
-	r.fourths = min(float32(math.Sqrt(float64(r.fourths)*float64(r.fourths)+float64(fourths)*float64(fourths))), math.MaxFloat32)
+	r.fourths = min(r.fourths+fourths, math.MaxFloat32)
 }
 
 // alike returns how many stretches with errors of one size would make a sum as uncertain: if few errors are large, few.
 func (r *record) alike() float64 {
 	if r.fourths == 0 {
-		return float64(max(r.stretches(), 1))
+		return r.atMost()
 	}
-	return max(math.Pow(float64(r.error/r.fourths), 2), 1)
+	return max(float64(r.error)*float64(r.error)/0x1p64/float64(r.fourths), 1)
 }
 
 func (r *record) add(delay int64) {

@@ -38,12 +38,9 @@ const (
 func (p *ReferencePacket) append(dst []byte) []byte {
 	start := len(dst)
 	dst = wire.Begin(dst, referenceMagic, referenceVersion)
-	dst = wire.AppendUint(dst, p.Sequence, 8)
-	dst = wire.AppendUint(dst, uint64(p.Sent), 8)
-	dst = wire.AppendUint(dst, uint64(p.Behind), 2)
-	dst = wire.AppendUint(dst, uint64(p.After), 4)
-	dst = wire.AppendUint(dst, uint64(p.Packets), 4)
-	dst = wire.AppendUint(dst, uint64(p.Injector), 4)
+	dst = wire.AppendUint(wire.AppendUint(dst, p.Sequence, 8), uint64(p.Sent), 8)
+	dst = wire.AppendUint(wire.AppendUint(dst, uint64(p.Behind), 2), uint64(p.After), 4)
+	dst = wire.AppendUint(wire.AppendUint(dst, uint64(p.Packets), 4), uint64(p.Injector), 4)
 	return wire.Seal(dst, start)
 }
 

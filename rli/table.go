@@ -125,10 +125,7 @@ func (t *table) lightest(f hashing.Flow, now uint32) (place int, weight uint64) 
 		}
 		for i := int(g * group); i < int(g*group+group); i++ {
 			r := &t.records[i]
-			if r.count() == 0 {
-				continue
-			}
-			if w := r.weight(now); place < 0 || w < weight || w == weight && int32(r.last-t.records[place].last) < 0 {
+			if w := r.weight(now); r.count() > 0 && (place < 0 || w < weight || w == weight && int32(r.last-t.records[place].last) < 0) {
 				place, weight = i, w
 			}
 		}

@@ -60,7 +60,7 @@ type tracker struct {
 	usual              float64 // packets between references, at most, lately
 	doubts             doubts  // about the packets that wait
 	skipped, vanished  float64 // references lost since the one before; while no packet was, of the latest 16 or so
-	twins              [256]twin
+	twins              [twins]twin
 	after, pause       trend            // how long after its packet a reference was sent, and how uncertain that is
 	beyond, apart      trend            // delays beyond the least, and times between references
 	load, number, cut  trend            // ns that the link sends in between, packets, and ns that periods cut short add to the mean

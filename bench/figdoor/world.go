@@ -374,8 +374,7 @@ func (w *world) apart(o *outcome, r *hoplag.Report, half, off float64) {
 	case w.config.ClocksAgree:
 		o.Sampled = append(o.Sampled, [2]float64{half, off})
 	case r.ClockErr == nil && w.setting.Clock != "step":
-		rate := min(max(-k.LikelyDrift.Low, k.LikelyDrift.High), 1e-3)
-		owed := (k.Likely.High-k.Likely.Low)/2 + rate*float64(50*time.Millisecond)
+		owed := (k.Likely.High-k.Likely.Low)/2 + w.far.rate*float64(50*time.Millisecond)
 		ahead := k.Offset - float64(w.far.ahead.Load()) - w.far.rate*float64(middle.Sub(w.began))
 		assumed := cmp.Or(float64(w.config.Asymmetry), k.RoundTrip/2) / 2
 		if w.Ways == "one" { // exchanges, whose ways may differ by all that they take

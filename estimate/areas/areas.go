@@ -68,8 +68,8 @@ type Areas struct {
 	window    window
 	delays    delays
 	alone     []Alone
-	taking    struct{ weights, first, second, third float64 } // weights of these, and their delays with these: moments
-	crossing  [2][]Alone                                      // those on their way at the ends of the window, and their ages
+	taking    struct{ weights, first, second, third, apart float64 } // weights of these, and their delays with these: moments
+	crossing  [2][]Alone                                             // those on their way at the ends of the window, and their ages
 	onWay     [2]endAges
 	seenAgain []seenAgain
 }

@@ -287,7 +287,7 @@ const digestsTell = 24
 
 // standing returns how long the same packets, which came later, were outstanding, if longer than least.
 func (a *Areas) standing(x *span, least float64) float64 {
-	wide, last := a.mask>>(32+digestsTell) != 0, len(x.levels)-1
+	wide, last := a.mask>>(32+digestsTell-1) != 0, len(x.levels)-1
 	for i, level := range x.levels {
 		if a.between(x.from+1+i, x.from+1+last) <= least {
 			break

@@ -82,6 +82,7 @@ func (a *Areas) age(t *Transit) (first float64) {
 			end.Ages, end.Variance = rate*second/2, rate*third/3+sq(rate*second/2)*t.uneven
 			chance := (second - t.Mean*t.Mean) * float64(a.latest()) / max(1, a.losses.usual[0].packets)
 			end.Variance += sq(rate*second/first) * max(0, a.losses.uneven(0, a.latest())-chance) // m₂ varies twice as m₁ does
+			a.refine(end, &a.onWay[i], rate)
 			continue
 		}
 		cut := [2]int{a.losses.from, a.losses.to}[i]
@@ -109,6 +110,22 @@ func (a *Areas) age(t *Transit) (first float64) {
 		a.choose(t, &steady, &alone, &levels, outside, unlike)
 	}
 	return first
+}
+
+// refine takes the ages of packets that were alone, each as often as it stands for others, for those of steady traffic, as
+// far as they are surer. Packets slower than all that were seen lately may add to both variances.
+func (a *Areas) refine(o *OnWay, of *endAges, rate float64) {
+	if len(a.alone) < fewAlone {
+		return
+	}
+	rare, each := a.losses.rare(a.weight)
+	slow := rare * a.greatest / a.between(a.losses.from, a.losses.to) * sq(a.greatest) / 3
+	chance := max(of.alone.all.aa+of.alone.squares.aa, rate*a.taking.apart/a.taking.weights/3) + slow*(each-1)
+	chance *= 2 // where one of two packets in a cell was not alone, the other was not either
+	o.Variance = max(o.Variance, of.seen.squares+of.alone.all.aa) + slow
+	part := o.Variance / max(o.Variance+chance, math.SmallestNonzeroFloat64)
+	o.Ages += part * (of.seen.sum + of.alone.all.a - o.Ages)
+	o.Variance *= 1 - part
 }
 
 // positive returns the mean of the positive part of a normal distribution.

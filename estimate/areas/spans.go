@@ -136,7 +136,7 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 	// Packets that are on their way at the cut were so at cut k, too: at most, and at least.
 	lost := a.lostOf(x, cut)
 	fewest, known, sent, seen := ages.Packets, max(0, ages.Packets-lost), 0.0, a.again(x, cut)
-	these, tell := cut-x.from-1, a.digestsShow() && !x.alike && x.joined == 0
+	these, tell := cut-x.from-1, a.digestsShow() && x.twins == 0 && x.joined == 0
 	for k := cut; k > x.from && (known > 0 || oldest > 0); k-- {
 		at, length := k-x.from-1, a.length(k)
 		sent += float64(x.out[at])
@@ -192,7 +192,7 @@ type seenAgain struct {
 // many, the oldest last. They are so where the level at the earlier cut comes again after the other.
 func (a *Areas) again(x *span, cut int) []seenAgain {
 	seen, last := a.seenAgain[:0], cut-x.from-1
-	if !a.digestsShow() || x.alike || last < 0 {
+	if !a.digestsShow() || x.twins > 0 || last < 0 {
 		return seen
 	}
 	for k, fewest := last, x.on[last]; k >= 0 && fewest > 0; k-- {

@@ -40,13 +40,21 @@ func (r *groupWindow) finish(l *losses, group int) {
 	unlike := math.Sqrt(max(0, sq(r.other-known)-r.stands.squares.nn-all.nn))
 	r.variance += sq(unlike) * l.uneven(l.from, l.to)
 	r.variance += sq(r.area-usual*r.received) * (sq(l.doubt) + sq(unlike/max(known, 1))/3)
-	// Packets slower than all that were seen may have been in spans that are not known, whose areas bound these. None
-	// was seen in so many windows, so that (of 95 in 100 times) fewer than three would have been.
+	if off := r.own - r.by*all.a; max(r.others, r.other, known) <= few && sq(off) > max(r.variance, 9*r.ownDoubt) {
+		r.off, r.variance = off, max(r.variance, r.ownDoubt) // few may hold what others do not: their own areas tell, beyond three errors
+	}
+	// Packets slower than all that were seen may have been in spans that are not known, whose areas bound these.
+	rare, unseen := l.rare(func(from, to int) float64 { return l.weight(group, from, to) })
+	r.variance += min(sq(l.areas.greatest)*rare*(unseen-1), sq(r.aged))
+}
+
+// rare returns how many packets slower than all that were seen may be in the window, each of which would stand for so many:
+// none was seen in so many windows, so that (of 95 in 100 times) fewer than three would have been.
+func (l *losses) rare(weight func(from, to int) float64) (packets, each float64) {
 	long := l.areas.greatest + l.areas.step
 	cuts := int(min(long/max(l.areas.step, 1), float64(l.areas.latest()-1)))
-	unseen := l.weight(group, max(0, l.to-cuts), max(l.to, cuts))
-	windows := min(lately, l.areas.watched/max(1, l.areas.between(l.from, l.to)))
-	r.variance += min(sq(l.areas.greatest)*unseen*(unseen-1)*min(1, 3/windows), sq(r.aged))
+	each = weight(max(0, l.to-cuts), max(l.to, cuts))
+	return each * min(1, 3/min(lately, l.areas.watched/max(1, l.areas.between(l.from, l.to)))), each
 }
 
 // settle adds spans that have not settled yet. Of the packets sent lately in these and in exact ones as many

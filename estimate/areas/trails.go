@@ -42,7 +42,7 @@ func (a *Areas) Trails(from, to int, visit func(Trail)) {
 		return
 	}
 	a.walk(from-a.before, to-a.before, func(x *span) {
-		if x.exact || x.joined > 0 || x.unknown || x.before > 0 || x.alike {
+		if x.exact || x.joined > 0 || x.unknown || x.before > 0 || x.twins > 0 {
 			return
 		}
 		until := x.to

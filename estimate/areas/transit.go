@@ -30,6 +30,7 @@ type Transit struct {
 	Scatter  float64 // variance of the time of one packet
 	Received float64 // packets, in all cells
 	Joined   float64 // of these, those that came without being sent: copies, or taken for lost
+	Alike    float64 // of these, those that look like others on their way, so that no hash lets them be alone
 	Hidden   float64 // time for each received that those may have taken from areas which do not show
 	Exact    float64 // of these, in spans without losses of groups that are used
 	negative float64 // share of the exact spans whose areas are negative
@@ -40,6 +41,7 @@ type Transit struct {
 	early  float64 // share of those that cross cuts that come before they are sent
 
 	crossed float64 // packets, cut by cut
+	off     float64 // time of packets on their way at the last cut, of which exact spans do not tell
 	scale   float64 // packets received for each in the groups that are used
 }
 
@@ -117,6 +119,8 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 		t.Late = a.losses.coming() / t.Received
 	}
 	t.Delay, t.DelayError = a.delay(&t)
+	t.Mean += t.off / t.Received
+	t.Last.Ages += t.off
 	return t, nil
 }
 
@@ -197,7 +201,7 @@ func (a *Areas) weigh() {
 		}
 	}
 	m := &a.taking
-	*m = struct{ weights, first, second, third float64 }{}
+	*m = struct{ weights, first, second, third, apart float64 }{}
 	for i, last := 0, (Alone{}); i < len(a.alone); i++ { // most follow others of the same cut
 		x := &a.alone[i]
 		if x.from != last.from || x.to != last.to {
@@ -207,6 +211,7 @@ func (a *Areas) weigh() {
 		d := math.Abs(float64(x.Delay))
 		w, wd, wdd := last.Weight, last.Weight*d, last.Weight*d*d
 		m.weights, m.first, m.second, m.third = m.weights+w, m.first+wd, m.second+wdd, m.third+wdd*d
+		m.apart += (w - 1) * wdd * d
 	}
 }
 

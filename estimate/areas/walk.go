@@ -50,7 +50,7 @@ type span struct {
 	unknown     bool    // nothing tells the areas, because of packets that were on their way at the beginning
 	exact       bool    // nothing was lost, and nothing else came
 	open        bool    // the cell has not settled since
-	alike       bool    // packets were sent in it that look like others on their way
+	twins       uint32  // packets sent in it that look like others on their way
 	known       bool    // would be over by now also if packets had been lost
 	young       bool    // packets of before the beginning may have come in it
 
@@ -207,7 +207,7 @@ func (a *Areas) agedBefore(from, to int, end int64) int {
 func (a *Areas) fill(c *areaCell, at int, closed bool, now uint64) {
 	x, n := &a.span, a.span.to-a.span.from
 	x.lost, x.exact, x.open = outstanding(now)-outstanding(x.level), closed && now == x.level, !closed
-	x.late, x.owed, x.joined, x.sure, x.alike = 0, 0, 0, 0, x.before > 0 && c.alike > 0
+	x.late, x.owed, x.joined, x.sure, x.twins = 0, 0, 0, 0, min(c.alike, uint32(x.before))
 	if closed && c.losses && now == c.former && x.level == c.anchor && now != x.level {
 		x.late, x.owed, x.exact = -x.lost, -float64(x.lost)*float64(a.ends[x.from]-c.moved), true
 		x.level = now
@@ -226,7 +226,7 @@ func (a *Areas) fill(c *areaCell, at int, closed bool, now uint64) {
 		} else {
 			e := &a.passed[at]
 			at++
-			now, x.alike = e.level, x.alike || judgement(e.note)&repeated != 0
+			now, x.twins = e.level, x.twins+e.sent*(e.note/uint32(repeated)) // the highest judgement
 			moved := e.delay + uint64(outstanding(now)-lost)*uint64(a.ends[cut]) - uint64(was-lost)*uint64(a.ends[cut-1])
 			x.area[k], x.in[k], x.out[k] = a.near(moved, e.received), e.received, e.sent
 			x.after[k] = float64(estimate.SignExtend(e.sentSum-uint64(e.sent)*uint64(a.ends[cut-1]), a.bits))
@@ -243,7 +243,7 @@ func (a *Areas) fill(c *areaCell, at int, closed bool, now uint64) {
 	}
 	a.bound(x)
 	// All that was outstanding may have come since.
-	if k := a.lastAged; k > x.from && k < x.to && x.most[k-x.from-1] <= 0 && !x.alike && a.digestsShow() {
+	if k := a.lastAged; k > x.from && k < x.to && x.most[k-x.from-1] <= 0 && x.twins == 0 && a.digestsShow() {
 		x.sure = max(x.sure, k)
 	}
 	x.sum = estimate.SignExtend(sum, a.bits)

@@ -23,6 +23,7 @@ type window struct {
 	phases   []phases // of joiners, by cut
 
 	left         float64 // received where nothing is known,
+	twins        float64 // and of all received, those that look like others on their way
 	apart        float64 // of these in spans of packets that look alike,
 	aged, alike  float64 // and for how long these may have aged that are lost, and the areas of these spans
 	owed, unsure float64 // ages that packets had when they were told to be lost, and squares of unlikely ones
@@ -45,6 +46,8 @@ type groupWindow struct {
 
 	others, other float64 // spans that may have lost packets, and packets received in them
 	aged          float64 // their areas, and the ages of what they lost
+	own, ownDoubt float64 // their areas less these ages as expected, if they are few, and the variance;
+	off           float64 // and by how much these are more than exact spans would make them, if they differ
 	fresh         share   // spans that have not settled yet: received, and areas if all in them comes
 	young         float64 // received where packets of before the beginning may have come
 	unknown       float64 // and where nothing is known
@@ -143,7 +146,7 @@ func (w *window) take(x *span) {
 	if x.joined == 0 && came+out == 0 && x.from < w.from && x.to >= w.to { // what is on its way is throughout
 		x.young, x.unknown = false, false
 	}
-	fresh := x.open && x.sure < w.to && x.joined == 0 && !x.alike && !x.young && !x.unknown && !a.old(x.from)
+	fresh := x.open && x.sure < w.to && x.joined == 0 && x.twins == 0 && !x.young && !x.unknown && !a.old(x.from)
 	hides := x.before > 0 && a.told > 0              // what was lost before the cuts that are kept
 	back := x.joined > 0 && x.losing && l.believed() // they may have been taken for lost
 	sure := x.exact || x.open && (!w.lossy && !fresh && !hides || x.sure >= w.to) || x.joined > 0 && !x.open
@@ -157,11 +160,12 @@ func (w *window) take(x *span) {
 	}
 	after := x.joined > 0 && x.all <= w.from-x.from // all that may have been on its way at the beginning has come
 	n, area, on := w.parts(x, r, fresh, sure, weight)
+	w.twins += min(n, float64(x.twins)) // each is sent while one like it is on its way, which is slow
 	if x.joined > 0 {
 		n -= r.join(w, x, back, weight)
 	}
 	switch {
-	case x.alike && !sure:
+	case x.twins > 0 && !sure:
 		r.unknown += n
 		w.takeAlike(x, n, area, on)
 	case x.young && !after:
@@ -177,7 +181,11 @@ func (w *window) take(x *span) {
 		r.other += n
 		r.aged += max(0, area)
 		if x.received > 0 {
-			r.others++
+			if r.others++; r.others <= manyCells {
+				s := Span{Received: uint32(n)}
+				a.aged(x, max(x.from, w.from), min(x.to, w.to), &s)
+				r.own, r.ownDoubt = r.own+min(max(0, area-s.Aged), max(0, area)), r.ownDoubt+s.Variance
+			}
 		}
 	default:
 		r.add(weight, 1, shareOf(n, area))
@@ -231,7 +239,7 @@ func (w *window) parts(x *span, r *groupWindow, fresh, sure bool, weight float64
 			}
 		}
 		switch {
-		case (x.young || x.unknown) && x.joined == 0 || x.alike && !sure:
+		case (x.young || x.unknown) && x.joined == 0 || x.twins > 0 && !sure:
 		case fresh:
 			cut.sent += float64(x.out[at])
 			cut.fresh += on
@@ -270,7 +278,7 @@ func (w *window) crossing(x *span, known, fresh bool, weight float64) {
 		case !known && fresh:
 			of.came += max(0, float64(x.on[cut-x.from-1]-x.most[cut-x.from-1]))
 		case !known || x.joined > 0 && (x.young || x.unknown) && cut <= x.from+x.all:
-		case x.alike:
+		case x.twins > 0:
 			of.alike = plus(of.alike, a.bounds(x, cut), 1)
 		default:
 			ages := a.bounds(x, cut)
@@ -342,7 +350,7 @@ func (w *window) combine() (Transit, error) {
 	least, most := w.alike-w.aged, w.alike
 	time := min(max(w.apart*t.Mean, least), most)
 	hidden = math.Hypot(math.Hypot(hidden, w.vague), max(time-least, most-time))
-	t.Joined, t.Hidden, t.Mean = w.copies, concealed/total, t.Mean+(w.owed+time-w.apart*t.Mean)/total
+	t.Joined, t.Alike, t.Hidden, t.Mean = w.copies, w.twins, concealed/total, t.Mean+(w.owed+time-w.apart*t.Mean)/total
 	t.Error = math.Sqrt(sq(t.Error) + (w.unsure+sq(hidden)/3)/sq(total))
 	return t, nil
 }
@@ -386,7 +394,7 @@ func (w *window) transit(r *groupWindow, total float64) Transit {
 		Scatter:  w.scatter,
 		Received: total, Exact: r.exact, negative: r.negative / r.cells,
 		uneven: w.uneven(r), early: r.early / max(r.there, 1), crossed: r.there, scale: scale,
-		change: change.nn, along: change.a - change.n*r.area/r.received,
+		change: change.nn, along: change.a - change.n*r.area/r.received, off: r.off * scale,
 	}
 }
 
@@ -436,6 +444,7 @@ func (w *window) uneven(r *groupWindow) float64 {
 // merge adds up what two groups know.
 func (r *groupWindow) merge(o *groupWindow) {
 	r.area, r.variance, r.received = r.area+o.area, r.variance+o.variance, r.received+o.received
+	r.off += o.off
 	r.exact, r.cells, r.negative = r.exact+o.exact, r.cells+o.cells, r.negative+o.negative
 	r.early, r.there, r.pending = r.early+o.early, r.there+o.there, r.pending+o.pending
 	r.change[0].weigh(1, &o.change[0])

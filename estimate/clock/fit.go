@@ -64,12 +64,15 @@ func (f *fit) solve(outliers int) bool {
 	if !f.both() {
 		return false
 	}
-	// The margin is a concave function of the drift.
-	f.drift = f.ascend(-f.maxDrift, f.maxDrift, func(a float64) float64 {
-		_, x := support(f.hulls[there], a)
-		_, z := support(f.hulls[back], -a)
-		return z - x
-	})
+	low, high := -f.maxDrift, f.maxDrift
+	for range 64 { // the margin is a concave function of the drift
+		f.drift = low + (high-low)/2
+		if _, slope := f.gap(f.drift); slope > 0 {
+			low = f.drift
+		} else {
+			high = f.drift
+		}
+	}
 	upper, _ := support(f.hulls[there], f.drift)
 	lower, _ := support(f.hulls[back], -f.drift)
 	f.offset, f.margin = (upper-lower)/2, (upper+lower)/2
@@ -90,21 +93,8 @@ func (f *fit) outermost(hull, points []point, layers int) []point {
 	return lowerHull(hull[:0], rest, f.maxDrift)
 }
 
-// ascend returns where a concave function with the given slope is greatest between low and high.
-func (f *fit) ascend(low, high float64, slope func(float64) float64) float64 {
-	for range 64 {
-		middle := low + (high-low)/2
-		if slope(middle) > 0 {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	return low + (high-low)/2
-}
-
 // spread returns how far below the lowest bounds of one direction, measured from a line, the floor may be that
-// more samples would show.
+// more samples would show. What was dropped may be right.
 func (f *fit) spread(direction int, slope float64, outliers int) float64 {
 	var lowest [MaxOutliers + 1 + spacings]float64
 	least := lowest[:outliers+1+spacings]
@@ -122,14 +112,14 @@ func (f *fit) spread(direction int, slope float64, outliers int) float64 {
 	if math.IsInf(least[outliers+spacings], 1) {
 		return math.Inf(1)
 	}
-	return excessFactor * (least[outliers+spacings] - least[outliers])
+	return max(excessFactor*(least[outliers+spacings]-least[outliers]), least[outliers]-least[0])
 }
 
-// gap returns twice the margin of the best line with a given drift.
-func (f *fit) gap(drift float64) float64 {
-	upper, _ := support(f.hulls[there], drift)
-	lower, _ := support(f.hulls[back], -drift)
-	return upper + lower
+// gap returns twice the margin of the best line with a given drift, and how it grows with the drift.
+func (f *fit) gap(drift float64) (gap, slope float64) {
+	upper, x := support(f.hulls[there], drift)
+	lower, z := support(f.hulls[back], -drift)
+	return upper + lower, z - x
 }
 
 // drifts returns the range of drifts of the lines that keep the margin.
@@ -137,35 +127,20 @@ func (f *fit) drifts(margin float64) (low, high float64) {
 	return f.edge(margin, -f.maxDrift), f.edge(margin, f.maxDrift)
 }
 
+// edge returns the farthest such drift on one side. The gap is concave: tangents from outside reach 2·margin outside it, or there.
 func (f *fit) edge(margin, outside float64) float64 {
-	if f.gap(outside) >= 2*margin {
-		return outside
-	}
-	inside := f.drift
-	for range 64 {
-		middle := inside + (outside-inside)/2
-		if f.gap(middle) >= 2*margin {
-			inside = middle
-		} else {
-			outside = middle
+	for {
+		gap, slope := f.gap(outside)
+		next := outside + (2*margin-gap)/slope
+		if gap >= 2*margin || !(math.Abs(next-f.drift) < math.Abs(outside-f.drift)) {
+			return outside
 		}
+		outside = next
 	}
-	return outside
 }
 
 // offsets returns the range of values at x of the lines that keep the margin, less the tracker's base.
 func (f *fit) offsets(margin, x float64) (low, high float64) {
 	from, to := f.drifts(margin)
-	a := f.ascend(from, to, func(a float64) float64 {
-		_, at := support(f.hulls[there], a)
-		return x - at
-	})
-	upper, _ := support(f.hulls[there], a)
-	high = upper - margin + a*x
-	a = f.ascend(from, to, func(a float64) float64 {
-		_, at := support(f.hulls[back], -a)
-		return at - x
-	})
-	lower, _ := support(f.hulls[back], -a)
-	return margin - lower + a*x, high
+	return margin - highest(f.hulls[back], x, -to, -from), highest(f.hulls[there], x, from, to) - margin
 }

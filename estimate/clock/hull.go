@@ -60,3 +60,15 @@ func support(hull []point, slope float64) (height, x float64) {
 	})
 	return hull[i].y - slope*hull[i].x, hull[i].x
 }
+
+// highest returns the greatest value at x of the lines below the hull with slopes from one to another.
+func highest(hull []point, x, from, to float64) float64 {
+	slope := from
+	if i := sort.Search(len(hull), func(i int) bool { return hull[i].x > x }); i == len(hull) {
+		slope = to
+	} else if i > 0 {
+		slope = min(max((hull[i].y-hull[i-1].y)/(hull[i].x-hull[i-1].x), from), to)
+	}
+	height, _ := support(hull, slope)
+	return height + slope*x
+}

@@ -63,18 +63,15 @@ func (t *Tracker) At(time int64) (Reading, error) {
 
 var anywhere = estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: 1}
 
-// Between returns the reading of the middle of an interval, for packets whose times in it are not known. If the
-// clock stepped, its intervals hold at any time of the interval. The error is that of [Tracker.At].
+// Between returns the reading of the middle of an interval, for packets whose times in it are not known: the intervals hold
+// at any time of it. The error is that of [Tracker.At].
 func (t *Tracker) Between(from, to int64) (Reading, error) {
 	r, err := t.At(from + (to-from)/2)
-	if stepped := t.stepped && t.cut > from && t.cut < to; err != nil || !stepped && to <= t.doubtFrom {
-		return r, err
-	}
-	for _, end := range [2]int64{from, to} {
+	for _, end := range [2]int64{from, to} { // what lines allow is widest at the ends
 		other, _ := t.At(end)
 		r = r.and(other)
 	}
-	return r, nil
+	return r, err
 }
 
 // and returns r with intervals that also contain those of s.
@@ -126,20 +123,19 @@ func (t *Tracker) reading(f *fit, time int64) Reading {
 	offset := b + f.offset + f.drift*x
 	// If the samples leave only one line, its two sides meet except for rounding: an interval contains its
 	// estimate in any case.
-	offsets := func(margin, confidence float64) estimate.Interval {
+	within := func(low, high, by, middle, confidence float64) estimate.Interval {
+		return estimate.Interval{Low: min(low-by, middle), High: max(high+by, middle), Confidence: confidence}
+	}
+	interval := func(margin, confidence float64) (offsets, drifts estimate.Interval) {
 		low, high := f.offsets(margin, x)
-		return estimate.Interval{Low: min(b+low-strayed, offset), High: max(b+high+strayed, offset), Confidence: confidence}
+		offsets = within(b+low, b+high, strayed, offset, confidence)
+		low, high = f.drifts(margin)
+		return offsets, within(low, high, t.config.Wander, f.drift, confidence)
 	}
-	drifts := func(margin, confidence float64) estimate.Interval {
-		low, high := f.drifts(margin)
-		return estimate.Interval{Low: min(low-t.config.Wander, f.drift), High: max(high+t.config.Wander, f.drift), Confidence: confidence}
-	}
-	return Reading{
-		Time: time, Offset: offset, Drift: f.drift,
-		Certain: offsets(-f.short, 1), Likely: offsets(floor, likely),
-		CertainDrift: drifts(-f.short, 1), LikelyDrift: drifts(floor, likely),
-		RoundTrip: 2 * f.margin,
-	}
+	r := Reading{Time: time, Offset: offset, Drift: f.drift, RoundTrip: 2 * f.margin}
+	r.Certain, r.CertainDrift = interval(-f.short, 1)
+	r.Likely, r.LikelyDrift = interval(floor, likely)
+	return r
 }
 
 // Reverse returns the same reading as the far point sees it, for delays from there to the near point.

@@ -1,6 +1,9 @@
 package clock
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // minStep is the smallest step, in nanoseconds, to tell from noise.
 const minStep = 1000
@@ -41,10 +44,8 @@ func (t *Tracker) expect(margin float64) expectation {
 func (t *Tracker) solve() {
 	t.spare.reset(t.latest.middle(), &t.config)
 	for d := range t.fresh {
-		for i := range t.slots {
-			if i != t.next {
-				t.spare.add(d, t.slots[i].marks[d])
-			}
+		for i := 1; i < len(t.slots); i++ { // from the oldest on, as sorted lists are sorted fast
+			t.spare.add(d, t.slots[(t.next+i)%len(t.slots)].marks[d])
 		}
 		t.spare.add(d, t.fresh[d])
 	}
@@ -52,7 +53,12 @@ func (t *Tracker) solve() {
 	if t.known {
 		t.doubtFrom = t.doubtful()
 	}
-	floor, widest := t.margins()
+	floor, widest := math.Inf(-1), math.Inf(-1) // recent margins, which depend on the path alone, and outlast steps
+	for i := range t.slots {
+		if i != t.next {
+			floor, widest = max(floor, t.slots[i].floor), max(widest, t.slots[i].margin)
+		}
+	}
 	violations, cut := t.violations()
 	switch {
 	case !t.spare.both() || !t.known && agree || !t.broken(agree, floor, violations, cut):
@@ -65,18 +71,6 @@ func (t *Tracker) solve() {
 	default:
 		t.step(widest, cut)
 	}
-}
-
-// margins returns the widest recent margin of the window, and the widest that was probably true delay. They
-// depend on the path alone, and outlast steps.
-func (t *Tracker) margins() (floor, widest float64) {
-	floor, widest = math.Inf(-1), math.Inf(-1)
-	for i := range t.slots {
-		if i != t.next {
-			floor, widest = max(floor, t.slots[i].floor), max(widest, t.slots[i].margin)
-		}
-	}
-	return floor, widest
 }
 
 // doubtful returns the time from which on the latest interval may follow a step that shows in too few samples
@@ -140,38 +134,25 @@ func (t *Tracker) violations() (count int, cut int64) {
 	if !t.known {
 		return 0, t.latest.from
 	}
-	var earliest [MaxOutliers + 1]int64
-	outliers := t.config.Outliers
-	times := earliest[:outliers+1]
-	for i := range times {
-		times[i] = math.MaxInt64
-	}
-	floor := max(0, t.now.margin-2*t.now.excess)
-	e := t.expect(floor)
+	t.times = t.times[:0]
+	e := t.expect(max(0, t.now.margin-2*t.now.excess))
 	deepest := 0.0
 	for d := range t.fresh {
 		for _, m := range t.fresh[d] {
-			depth := e.least(d, m.t) - m.y
-			if depth <= minStep {
-				continue
-			}
-			count++
-			deepest = max(deepest, depth)
-			at := m.t
-			for i := range times {
-				if at < times[i] {
-					at, times[i] = times[i], at
-				}
+			if depth := e.least(d, m.t) - m.y; depth > minStep {
+				deepest = max(deepest, depth)
+				t.times = append(t.times, m.t)
 			}
 		}
 	}
-	if count <= outliers {
+	if count = len(t.times); count <= t.config.Outliers {
 		return count, t.latest.from
 	}
+	slices.Sort(t.times)
 	// A packet on its way does no harm if it was too late to be mistaken: only delays shorter than the step do
 	// or, if the step is longer than the round trip, those that do not contradict what follows.
 	underWay := 2 * min(deepest+t.now.margin, 4*t.now.margin+minStep)
-	return count, times[outliers] + int64(underWay)
+	return count, t.times[t.config.Outliers] + int64(underWay)
 }
 
 // step begins a new window with the marks from the cut on, which broken collected. If they have a narrower

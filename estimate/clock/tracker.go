@@ -35,6 +35,7 @@ type Tracker struct {
 
 	scratch, layers []point
 	scratchMarks    list
+	times           []int64
 }
 
 // A list holds marks by ascending time.

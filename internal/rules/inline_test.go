@@ -18,7 +18,7 @@ var inlined = map[string]string{
 	"lds":    "(*cell).add split flowWord home tally sampling",
 	"colate": "(*Recorder).place (*Recorder).of (*Recorder).Due",
 	"rli": "tag matches first (*table).mix (*table).guess (*table).fetch (*tracker).excess (*record).enter (*period).place scale " +
-		"(*spread).expect octave cellOf (*line).at round (*record).add",
+		"octave cellOf (*line).at round (*record).add",
 }
 
 // checked counts the bounds checks of functions, by file and name. In lda, Update checks the index of a cell,
