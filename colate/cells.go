@@ -310,6 +310,20 @@ func (c *comparison) read() float64 {
 	return pairs / max(pairs+float64(c.unread), 1)
 }
 
+// tells reports whether cells tell of packets' delays: they are not of many flows, nor have their sums wrapped.
+func (c *common) tells(of *Config) bool {
+	return !of.forSamples() && math.Sqrt(c.scatter.slow()) <= largestSum(of)
+}
+
+// unseen returns the part of all packets that may be slow without a single one of them having been seen.
+func (c *comparison) unseen() float64 {
+	seen := float64(c.samples.pool().all.N())
+	if c.common.tells(&c.config) {
+		seen += c.common.settled
+	}
+	return min(-math.Log(1-0.95)/seen, 1)
+}
+
 // pair returns what two points recorded in one epoch, folded alike, and when that was.
 // It returns [estimate.ErrMismatch] if the Configs or the times of the epochs differ.
 func pair(up, down *Recorder) (*Recorder, *Recorder, span, error) {

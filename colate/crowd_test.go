@@ -239,7 +239,8 @@ func (a *asked) ask(t *testing.T, w world, all []passage, factor float64) {
 //   - Of a lag that grows samples tell, and counters of few flows.
 //   - Of delays that are alike but for one packet in a hundred, counters do not tell whose that was.
 //   - Where none are sent every other second, those that come then are slow.
-//   - In a window that begins after a stall, intervals are as narrow as if there had been none.
+//   - In a window that begins after a stall, intervals are as narrow as if there had been none. Where a tenth is
+//     lost, means are off by half as much again as 600 exponential delays, at most.
 //   - In a jam what is lost is lost when delays are longest: the epochs that a flow's counters
 //     cannot tell of are the worst ones. Deviations hold, too.
 func TestCrowds(t *testing.T) {
@@ -283,6 +284,7 @@ func TestCrowds(t *testing.T) {
 		"many flows, rare slow": {slow(300, 60_000, 10, 500, 1), 0, 1, 64, 0, 0, false},
 		"always alike":          {inSpells(10, 10, always), 0, 1, 64, 0, 0, false},
 		"after a stall":         {stalled, 0, 1, 64, 0, 0, false},
+		"a tenth lost":          {slow(60, 36_000, 3, 1e9, 0), 0.1, 1, 64, 0, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -311,7 +313,7 @@ func TestCrowds(t *testing.T) {
 			if max(a.alone.all, a.together.all) > a.flows-c.refused*a.flows/60 || a.negative > 0 || c.hides && a.unhidden.good() {
 				t.Errorf("%s: %+v, want %d of 60 refused at least", name, a, c.refused)
 			}
-			if m := median(a.off); name == "good records" && m > 0.1 {
+			if m := median(a.off); name == "good records" && m > 0.1 || name == "a tenth lost" && m > 1.5*0.6745/math.Sqrt(600) {
 				t.Errorf("%s: median error %.3f", name, m)
 			}
 			if name == "after a stall" && median(a.widths) > 0.5 {

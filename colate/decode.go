@@ -47,6 +47,7 @@ func (p Path) Decode(ctx context.Context, flows []joint.FlowRecord, from, to int
 		return joint.Result{}, q.coverage, err
 	}
 	r, err := d.decode(ctx, flows, opts, q.clock != nil)
+	q.coverage.Unseen = d.unseen()
 	return r, q.coverage, err
 }
 
@@ -63,7 +64,7 @@ type differences struct {
 // A difference holds the rest of what a counter says about all epochs.
 type difference struct {
 	filled, dark   float32 // packets in epochs in which it is not settled, and in which no counter is
-	filling, hides float32 // the assumed delays of those filled, and Σ variances of these
+	filling        float32 // the assumed delays of those filled
 	lost, likely   float32 // packets that it lost, and would have lost like others
 	settled, large float32 // packets in epochs in which it is settled, and in which the sum may have wrapped
 	late           crossed
@@ -140,18 +141,18 @@ type gap struct {
 
 // fill returns y of the epochs that are not settled, the variance of one packet, given that of one packet of all, and how many
 // packets are equally uncertain. The prior says that flows differ from the mean as packets do, and weighs as much as one packet.
-func (g *gap) fill(variance float64) (above, own, packets float64) {
-	known, extra := float64(g.known)+1, float64(g.extra)
-	squares, _ := g.rest()
-	return float64(g.slope) / known * extra, (squares + variance) / (float64(g.settled) + 1), float64(g.packets) + extra*extra/known
+func (g *gap) fill(variance, prior float64) (above, own, packets float64) {
+	known, extra := float64(g.known)+prior, float64(g.extra)
+	squares, degrees := g.rest(prior)
+	return float64(g.slope) / known * extra, (squares + variance) / (degrees + 1), float64(g.packets) + extra*extra/known
 }
 
 // rest returns the squares that the regression does not explain, and of how many.
-func (g *gap) rest() (squares, degrees float64) {
-	prior := 1 / (float64(g.known) + 1)
-	slope := float64(g.slope) * prior
+func (g *gap) rest(prior float64) (squares, degrees float64) {
+	part := float64(g.known) / (float64(g.known) + prior)
+	slope := float64(g.slope) / (float64(g.known) + prior)
 	squares = float64(g.squares) - 2*slope*float64(g.slope) + slope*slope*float64(g.known)
-	return max(squares, 0), float64(g.settled) - 1 + prior*prior
+	return max(squares, 0), float64(g.settled) - part*(2-part)
 }
 
 // variance returns that of a packet of all beside others of its counter, where packets of flows that wait
@@ -160,12 +161,30 @@ func (d *differences) variance() float64 {
 	squares, degrees := 0.0, 1.0
 	for i := 0; i < len(d.gaps); i += 1 + len(d.gaps)/typical {
 		for g := range d.gaps[i] {
-			x, n := d.gaps[i][g].rest()
+			x, n := d.gaps[i][g].rest(1)
 			squares += x
 			degrees += n
 		}
 	}
 	return squares / degrees
+}
+
+// prior returns how many packets of a class of gaps tell as much as that flows differ little: the variance of packets, as a part of
+// that between flows, give or take a standard error.
+func (d *differences) prior(variance float64) (packets [4]float64) {
+	for g := range packets {
+		sum, squares, known := 0.0, 0.0, 0.0
+		for i := range d.gaps {
+			of := &d.gaps[i][g]
+			usual := variance * float64(of.known)
+			x := float64(of.slope)*float64(of.slope) - usual
+			sum += x
+			squares += max(x*x, 2*usual*usual)
+			known += float64(of.known) * usual
+		}
+		packets[g] = max(known/max(sum+math.Sqrt(squares), math.SmallestNonzeroFloat64), 1)
+	}
+	return packets
 }
 
 // problem returns what all epochs say together.
@@ -177,16 +196,16 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 		Variance: make([]float64, c.counters()),
 		Packets:  make([]float64, len(flows)), Doubt: make([]float64, len(flows)), Cells: make([]uint32, 0, len(flows)*c.PerFlow),
 	}
-	missing, variance := make([]float64, c.counters()), d.variance()
+	variance := d.variance()
+	prior, weights := d.prior(variance), slices.Clone(p.Count)
 	for i := range d.counters {
 		k, n := &d.counters[i], p.Count[i]
 		p.Sum[i] += float64(k.filling)
 		for g := range d.gaps[i] {
-			above, own, packets := d.gaps[i][g].fill(variance)
+			above, own, packets := d.gaps[i][g].fill(variance, prior[g])
 			p.Sum[i] += above
 			p.Variance[i] += own * packets
-			missing[i] += packets
-			k.hides += float32(own) * d.gaps[i][g].packets
+			weights[i] += packets
 		}
 		p.Unusable[i] = c.forSamples() || float64(k.filled) > 0.8*n || float64(k.dark) > 0.05*n
 	}
@@ -208,24 +227,24 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 			}
 		}
 	}
-	if share(p, missing); !slices.ContainsFunc(p.Doubt, func(doubt float64) bool { return doubt > 0 }) {
+	if share(p, weights); !slices.ContainsFunc(p.Doubt, func(doubt float64) bool { return doubt > 0 }) {
 		p.Doubt = nil
 	}
 	return p
 }
 
-// share gives packets that were filled in the variance of those in all counters of their flows. Judged by its
-// own alone, a counter without a slow packet would outweigh those that have one by chance.
-func share(p *joint.Problem, filled []float64) {
+// share gives all packets of a flow the variance of those that were filled in. Judged by its own alone, a counter in
+// which none was would outweigh the others, and so would one without a slow packet those that have one by chance.
+func share(p *joint.Problem, weights []float64) {
 	if !slices.ContainsFunc(p.Variance, func(v float64) bool { return v > 0 }) {
 		return
 	}
-	of, all := make([]float64, len(filled)), make([]float64, len(filled))
+	of, all := make([]float64, len(p.Count)), make([]float64, len(p.Count))
 	for f, n := range p.Packets {
 		variance, packets := 0.0, math.SmallestNonzeroFloat64
 		for _, at := range cellsOf(p, f) {
 			variance += p.Variance[at]
-			packets += filled[at]
+			packets += weights[at]
 		}
 		for _, at := range cellsOf(p, f) {
 			of[at] += n * variance / packets
@@ -234,7 +253,7 @@ func share(p *joint.Problem, filled []float64) {
 	}
 	for at, n := range all {
 		if n > 0 {
-			p.Variance[at] = filled[at] * of[at] / n
+			p.Variance[at] = weights[at] * of[at] / n
 		}
 	}
 }
@@ -276,8 +295,10 @@ func (d *differences) decode(ctx context.Context, flows []joint.FlowRecord, opts
 			switch { // a mean has samples in it, so it only must not contradict them; or they are all that tells of the flow
 			case r.Usable[i] == 0:
 				r.Mean[i], r.Usable[i] = f.mean, 1
-				if low, high := f.off(0.95); r.StdDev != nil {
-					r.StdDev[i] = (low + high) / 2 / studentQuantile
+				if high, low := f.off(0.95); f.plain > 0 && r.StdDev != nil { // it lacks slow ones
+					r.StdDev[i] = low / studentQuantile
+				} else if r.StdDev != nil {
+					r.StdDev[i] = (high + low) / 2 / studentQuantile
 				}
 			case r.StdDev != nil:
 				off := r.StdDev[i] * estimate.StudentQuantile((1+sure)/2, 5)
@@ -304,7 +325,6 @@ var studentQuantile = estimate.StudentQuantile(0.975, 5)
 type left struct {
 	beyond, gone    float32 // packets lost, beyond what others lose, and at all
 	more, deviation float32 // packets that no record explains more than in most counters, and their deviation
-	hides           float32 // Σ variances of packets in epochs in which it is not settled
 	clean, missing  float32 // as in a crossed
 	late            int32   // in differences
 }
@@ -327,7 +347,7 @@ func (d *differences) left(p *joint.Problem) []left {
 		k := &d.counters[at]
 		all[at] = left{k.lost - 3*k.likely - 0.02*k.filled, max(k.lost, 0),
 			float32(packets[at] - usual), float32(math.Sqrt(max(n-packets[at], spread*spread, 1))),
-			k.hides, float32(k.late.clean), float32(k.late.missing), 0}
+			float32(k.late.clean), float32(k.late.missing), 0}
 		if k.late.crossings != d.late[0] {
 			all[at].late = int32(len(d.late))
 			d.late = append(d.late, k.late.crossings)
@@ -340,7 +360,6 @@ func (d *differences) left(p *joint.Problem) []left {
 // one of which too little is. It returns by how much packets from before the tables may raise its mean.
 //   - A flow that lost far more than others is not like them: its gaps cannot be filled.
 //   - Packets that were sent before the tables in which they came, long ago.
-//   - Its packets where counters are not settled are not as many others': a few may be slow.
 //   - Packets more or fewer than the records of all flows say, beyond chance. What was
 //     sent is right as well as what came.
 func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters []left, mean, slow float64) (beyond float64) {
@@ -353,7 +372,6 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters [
 	var own crossed
 	for _, at := range cellsOf(p, f) {
 		c := &counters[at]
-		k.hides += c.hides
 		k.beyond += c.beyond
 		k.gone += c.gone
 		own.missing += float64(c.missing)
@@ -386,6 +404,6 @@ func (d *differences) doubt(p *joint.Problem, r *joint.Result, f int, counters [
 	}
 	n = max(n, 1)
 	slow = max(slow, own.missed(&all.late)) / studentQuantile
-	r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + slow*slow + (rounding(d.config.unit())+float64(k.hides)/max(own.packets, 1))/n)
+	r.StdDev[f] = math.Sqrt(r.StdDev[f]*r.StdDev[f] + slow*slow + rounding(d.config.unit())/n)
 	return beyond
 }

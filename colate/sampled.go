@@ -24,7 +24,7 @@ type sampled struct {
 	packets, all, unit float64  // how many these are, for how many they stand, and the unit of time
 	lost               float64  // part of the packets
 	mean, error        float64  // and its standard error
-	likely             float64  // the error if packets of other flows vary alike
+	likely, plain      float64  // the error if packets of other flows vary alike, and if none is slow; 0: some are
 	deviation, freedom float64
 	drift              float64 // variance that a drift would explain
 	slow               float64 // by how much the mean may be too low, because packets take longer than samples wait
@@ -36,9 +36,9 @@ type sampled struct {
 
 // A passed packet is one that was sampled, where it was first seen.
 type passed struct {
-	delay float64
-	at    int64
-	tag   uint32
+	delay     float64
+	at        int64
+	tag, flow uint32
 }
 
 const (
@@ -52,7 +52,7 @@ const (
 
 func (f *flowSamples) add(p passing, delay float64) {
 	if p.tag < f.lowest {
-		f.kept = append(f.kept, passed{delay, p.at, p.tag})
+		f.kept = append(f.kept, passed{delay, p.at, p.tag, p.flow})
 	}
 	if len(f.kept) == 2*mostKept {
 		slices.SortFunc(f.kept, func(a, b passed) int { return cmp.Compare(a.tag, b.tag) })
@@ -92,7 +92,7 @@ func (s *sampling) means(flows []joint.FlowRecord, variance float64) []joint.Sam
 		return nil
 	}
 	means, likely := make([]joint.Sample, len(flows)), s.pool()
-	more := (1-1/max(likely.part, 1))*likely.variance + max(variance-likely.all.Variance(), 0)
+	more := likely.variance + max(variance-likely.all.Variance(), 0)
 	for i, r := range flows {
 		if both, strange, _, ok := s.matched(r); ok && len(strange) == 0 {
 			x := &means[i]
@@ -114,7 +114,7 @@ func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, own *tally, 
 	if !ok || n < fewest {
 		return o, false
 	}
-	if s.config.forSamples() || math.Sqrt(all.scatter.slow()) > largestSum(&s.config) {
+	if !all.tells(&s.config) {
 		own = nil // what counters count is of many flows, or sums of times have wrapped
 	}
 	o = sampled{matched: both, packets: n, unit: s.config.unit(), all: packets}
@@ -153,39 +153,41 @@ type pool struct {
 }
 
 func (s *sampling) pool() *pool {
-	if s.pooled.all.N() > 0 {
-		return &s.pooled
+	squares, fourths, means, all, p := 0.0, 0.0, math.SmallestNonzeroFloat64, 0.0, &s.pooled
+	if p.all.N() > 0 {
+		return p
 	}
-	squares, fourths, means, all := 0.0, 0.0, 0.0, 0.0
-	for i := -1; i < len(s.flows); i++ {
-		f := &s.others
-		if i >= 0 {
-			f = &s.flows[i]
-		}
+	one := func(kept []passed) {
 		var m estimate.Moments
-		each := func(take func(delay float64)) {
-			for _, p := range f.kept {
-				if !math.IsInf(p.delay, 0) {
-					take(p.delay)
-				}
+		for _, x := range kept {
+			if !math.IsInf(x.delay, 0) {
+				m.Add(x.delay)
 			}
 		}
-		each(m.Add)
-		each(s.pooled.all.Add)
+		p.all.Merge(m)
 		n := float64(m.N())
-		if n < 2 {
-			continue
+		for _, x := range kept {
+			if !math.IsInf(x.delay, 0) && n > 1 {
+				fourths += math.Pow(x.delay-m.Mean(), 4)
+			}
 		}
-		each(func(delay float64) { fourths += math.Pow(delay-m.Mean(), 4) })
-		squares += (n - 1) * m.Variance()
-		means += (n - 1) * max(m.Mean()*m.Mean()-m.Variance()/n, 0)
-		all += n - 1
+		squares += max(n-1, 0) * m.Variance()
+		means += max(n-1, 0) * max(m.Mean()*m.Mean()-m.Variance()/max(n, 1), 0)
+		all += max(n-1, 0)
 	}
-	s.pooled.part = squares / max(means, math.SmallestNonzeroFloat64)
-	s.pooled.variance = squares / max(all, 1)
-	s.pooled.kurtosis = fourths * all / max(squares*squares, math.SmallestNonzeroFloat64)
-	s.pooled.rare = all / max(s.pooled.kurtosis, 1)
-	return &s.pooled
+	for i := range s.flows {
+		one(s.flows[i].kept)
+	}
+	slices.SortFunc(s.others.kept, func(a, b passed) int { return cmp.Compare(a.flow, b.flow) })
+	for of, n := s.others.kept, 0; len(of) > 0; of = of[n:] {
+		for n = 1; n < len(of) && of[n].flow == of[0].flow; n++ {
+		}
+		one(of[:n])
+	}
+	p.part, p.variance = squares/means, squares/max(all, 1)
+	p.kurtosis = fourths * all / max(squares*squares, math.SmallestNonzeroFloat64)
+	p.rare = all / max(p.kurtosis, 1)
+	return p
 }
 
 // learn learns from the matched samples of a flow of so many packets, from the pool of all, and from the flow's counters.
@@ -217,6 +219,9 @@ func (f *sampled) learn(number float64, clocks bool, likely *pool, counters *tal
 	}
 	pooled := max(variance+f.counted, likely.part*f.mean*f.mean)
 	f.error, f.likely = off(max(pooled, f.hidden)), off(pooled)
+	if f.matched[len(f.matched)-1].delay-f.mean < math.Sqrt(f.hidden*likely.kurtosis)/2 {
+		f.plain = off(max(variance+f.counted, min(likely.part, 1)*f.mean*f.mean))
+	}
 	if second > 0 {
 		// The tails of small samples lack the largest: take those of an exponential law at least.
 		f.freedom = max(min(2*n/(max(fourth/(second*second), 9)-1), n-1), 1)
@@ -257,7 +262,18 @@ func (f *sampled) off(confidence float64) (high, low float64) {
 		z := estimate.NormalQuantile((1 + confidence) / 2)
 		low += (1 - f.part) * math.Sqrt(f.hidden*f.rare*f.part/f.packets) * (1 + (z*z-1)/6/f.rare)
 	}
+	if f.plain > 0 { // of slow packets there are only those that were not sampled
+		slow := (1 - f.part) * f.often(confidence) * math.Sqrt(f.hidden*f.rare*f.part/f.packets)
+		high, low = min(high, t*f.plain), min(low, t*f.plain+slow+f.slow)
+	}
 	return high, low
+}
+
+// often returns how many times as often as in the samples of all flows packets may be slow that were not sampled: they may be in the
+// flow more often than in all others, and in these than in their samples. The parts by which two Poisson numbers are off add up as squares.
+func (f *sampled) often(confidence float64) float64 {
+	few := estimate.DeviationInterval(1, uint64(2*f.rare*f.others/(f.rare+f.others))+2, confidence).Low
+	return (1 + 1/max(f.rare, 0.01)) / (few * few)
 }
 
 // DeviationInterval returns an interval that contains the standard deviation of the flow's delays with the given probability. It is
@@ -267,14 +283,12 @@ func (r *Result) DeviationInterval(confidence float64) estimate.Interval {
 		return estimate.Interval{High: math.Inf(1), Confidence: confidence}
 	}
 	// Packets that are rare and far off make most of it. One that was sampled may be the only one: samples stand for as
-	// few others as a Poisson number may be. One that was not may be in the flow more often than in all others,
-	// and in these than in their samples: the parts by which two Poisson numbers are off add up as squares.
+	// few others as a Poisson number may be.
 	f := &r.samples
 	i := estimate.DeviationInterval(f.deviation, uint64(f.freedom), confidence)
 	few := max(f.deviation/i.High, math.Sqrt(f.part*(1-1/f.packets))) // the quantile on the other side
 	i.Low = max(f.deviation*few-f.unit, 0)
-	often := 1 / estimate.DeviationInterval(1, uint64(2*f.rare*f.others/(f.rare+f.others))+2, confidence).Low
-	i.High = math.Hypot(math.Hypot(i.High, math.Sqrt(f.hidden*(1+1/max(f.rare, 0.01)))*often), math.Sqrt(f.beyond+f.counted))
+	i.High = math.Sqrt(i.High*i.High + f.hidden*f.often(confidence) + f.beyond + f.counted)
 	if f.drift > 0 {
 		i.Low *= math.Sqrt(max(1-f.drift/(f.deviation*f.deviation*(1-1/f.packets)), 0))
 	}

@@ -91,7 +91,8 @@ type sampling struct {
 	due    int64         // what was sent before this should have come
 	begun  int64         // when the first pair began
 	buffer []sample
-	pooled pool // once it is asked for
+	blocks []int // of an epoch
+	pooled pool  // once it is asked for
 }
 
 // A passing is a sampled packet at one of the points.
@@ -130,11 +131,14 @@ func (s *sampling) find(key uint32) *flowSamples {
 	return &s.flows[at]
 }
 
+// enough is the number of flows that are asked for from which on their own samples tell what they may hide. Of fewer, others' do, too:
+// those in so many blocks of an epoch.
+const enough, aside = 100, 4
+
 // put adds those of an epoch's samples that are of the flows. If these are few, others tell what they may hide.
 func (s *sampling) put(samples []sample, down, live bool) {
-	const few = 100
 	for _, x := range samples {
-		if len(s.flows) < few || s.find(x.flow) != &s.others {
+		if len(s.flows) < enough || s.find(x.flow) != &s.others {
 			s.open = append(s.open, passing{x, down, live})
 		}
 	}
@@ -142,13 +146,19 @@ func (s *sampling) put(samples []sample, down, live bool) {
 
 // read adds the samples of an epoch in a store. Of the second point, the times are corrected.
 func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live, corrected bool) (err error) {
-	last, blocks := -1, sampleBlocks(h.sampled)
+	blocks := sampleBlocks(h.sampled)
+	s.blocks = s.blocks[:0]
 	for i := range s.flows {
-		block := int(uint64(s.flows[i].key) * uint64(blocks) >> 32)
-		if block == last || blocks == 0 {
-			continue
+		s.blocks = append(s.blocks, int(uint64(s.flows[i].key)*uint64(blocks)>>32))
+	}
+	for i := 0; i < aside && len(s.flows) < enough; i++ {
+		s.blocks = append(s.blocks, i*blocks/aside)
+	}
+	slices.Sort(s.blocks)
+	for _, block := range slices.Compact(s.blocks) {
+		if blocks == 0 {
+			break
 		}
-		last = block
 		if s.buffer, err = h.readSamples(s.buffer[:0], block, r); err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ const (
 // of a cell above the floor is that of all times a Gamma variable, whose shape is how many equal flows would scatter as much.
 // So two cells in the order of their means tell the floor: the fastest, and the one that one in floorCells undercuts.
 func (p *weighted) least(mean float64, expected []float64) (base, unit float64) {
-	means, shapes, squares := []float64{mean}, []float64(nil), make([]float64, len(expected))
+	means, shapes, squares, surest := []float64{mean}, []float64(nil), make([]float64, len(expected)), math.Inf(1)
 	for f, w := range p.Packets {
 		for i, c := range p.run(f) {
 			n := w * p.of(f*p.width+i)
@@ -47,7 +47,8 @@ func (p *weighted) least(mean float64, expected []float64) (base, unit float64) 
 			n = p.Count[c]
 		}
 		if n > 0 && p.usable(c) {
-			means = append(means, (p.Sum[c]+math.Sqrt(p.Variance[c]))/n)
+			off := math.Sqrt(p.Variance[c]) / n
+			means, surest = append(means, p.Sum[c]/n+off), min(surest, off)
 		}
 	}
 	slices.Sort(means)
@@ -63,6 +64,7 @@ func (p *weighted) least(mean float64, expected []float64) (base, unit float64) 
 	} else if first, other := part(0), part(rank); first < other {
 		base -= (means[rank] - base) * first / (other - first)
 	}
+	base = min(base, mean-surest) // no cell tells smaller differences
 	unit = max(1e-6*(mean-base), 1e-3)
 	return base - unit, unit
 }

@@ -31,7 +31,7 @@ type Problem struct {
 	// interval. Nil means that all are usable.
 	Unusable []bool
 
-	// Variance holds, for each cell, that of the error of Sum. Nil means that sums are exact.
+	// Variance holds, for each cell, that of the error of Sum, which differs from cell to cell of a row. Nil means that sums are exact.
 	Variance []float64
 
 	Rows        int // number of cells that each packet fell in, 1 or more
@@ -56,7 +56,7 @@ type Problem struct {
 type Sample struct {
 	Mean    float64
 	Packets float64 // their number; with 0 the sample says nothing
-	Error   float64 // variance of an error of Mean beside that of taking these packets for all, as of clocks that tick
+	Error   float64 // variance of Mean, of taking these packets for all and of clocks that tick, if it is more than delays explain
 }
 
 // Options tunes [Problem.Solve]. The zero value is a good choice.

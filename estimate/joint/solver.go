@@ -124,7 +124,7 @@ func (s *solver) equations() {
 			continue
 		}
 		if x := s.Sampled[f]; x.Packets > 0 {
-			s.sampled[f] = 1 / (own*max(1/x.Packets-1/w, s.slack/x.Packets) + x.Error)
+			s.sampled[f] = 1 / max(own*max(1/x.Packets-1/w, s.slack/x.Packets), x.Error)
 		}
 	}
 	usual := (s.mean - s.base) * (s.mean - s.base)

@@ -208,7 +208,7 @@ type company struct{ variance, short float64 }
 func (s *solver) scaled(
 	f int, left, own, guess, rest, low float64, brought []float32, heard []hearing, others []company, parts []float32,
 ) (v, squares, off float64) {
-	w, common := s.Packets[f], 0.0
+	w, common, row := s.Packets[f], 0.0, 0.0
 	first, sample := left*left*max(own, guess)/s.variance[f], left*left*s.sampled[f]*rest
 	v, squares = first+sample, first*first+sample*sample
 	for i, c := range s.run(f) {
@@ -219,7 +219,10 @@ func (s *solver) scaled(
 		by *= own
 		v += unit * (rest + max(0, x.variance-by))
 		squares += unit * unit * (rest*rest + max(0, float64(parts[c])-by*by))
-		common += said * math.Sqrt(s.Variance[c]) // cells of one flow lost the same packets
+		row += said * said * s.Variance[c]
+		if (i+1)%s.CellsPerRow == 0 { // rows lost the same packets, but those of a row lost others
+			common, row = common+math.Sqrt(row), 0
+		}
 		off += said * (x.short - low*part)
 	}
 	common *= common
