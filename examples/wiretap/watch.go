@@ -153,7 +153,7 @@ func (w *watch) row(r hoplag.Report) *row {
 	d := &row.Report.Forth
 	row.Sent, row.Received = d.Sent, d.Received
 	switch {
-	case !errors.Is(d.Err, estimate.ErrClocks):
+	case !errors.Is(d.Err, estimate.ErrClocks), d.Mean >= 0 && row.Dropped != [2]uint64{}: // records were late then
 	case d.Mean < 0:
 		d.Err = turned(w.o.from, w.o.to)
 	default: // late records hide how early packets come
