@@ -158,11 +158,8 @@ func TestLossesThatShowLater(t *testing.T) {
 			}
 		}
 	}
-	if answers < 300 || estimate.ProportionInterval(in, answers, 0.999).High < 0.95 {
-		t.Errorf("%d of %d in intervals", in, answers)
-	}
-	if narrow > answers-answers/20 {
-		t.Errorf("without Late %d of %d intervals reach the mean", narrow, answers)
+	if answers < 300 || estimate.ProportionInterval(in, answers, 0.999).High < 0.95 || narrow > answers-answers/20 {
+		t.Errorf("of %d means, %d are in their intervals, and without Late %d reach the mean", answers, in, narrow)
 	}
 }
 
@@ -262,10 +259,9 @@ func TestBeginsAmongTraffic(t *testing.T) {
 			r, err := a.Estimate(nth(f))
 			i := r.MeanInterval(0.95)
 			if err == nil {
-				answers++
-			}
-			if err == nil && !i.Contains(took[f]/n) {
-				missed++
+				if answers++; !i.Contains(took[f] / n) {
+					missed++
+				}
 			}
 			if mean < 1e6 && !i.Bounded() {
 				t.Errorf("flow %d: %+v, %v", f, r, err)

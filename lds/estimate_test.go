@@ -141,8 +141,7 @@ func TestSumsThatMayHaveWrappedAreRefused(t *testing.T) {
 }
 
 func TestLossIsNamed(t *testing.T) {
-	// The last packet is late for this interval downstream, and one of the interval before comes in its place: the counts agree. In each
-	// row that spoils one cell or two of five.
+	// The last packet is late, and one of the interval before comes in its place: counts agree, and one cell or two of five are spoilt.
 	c, stream := shapes()["spread"], alone(1000, func(int) int64 { return 777 })
 	up, _ := fill(t, c, stream[1:])
 	_, down := fill(t, c, stream[:999])
@@ -157,8 +156,7 @@ func TestLossIsNamed(t *testing.T) {
 	if err != nil || got.Mean != 777 || got.Usable != c.Rows*4 || got.Lost != 1 || got.Sent != 1000 || got.Received != 999 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	// Without a spread nothing is left.
-	up, down = fill(t, shapes()["plain"], stream)
+	up, down = fill(t, shapes()["plain"], stream) // without a spread nothing is left
 	got, err = Estimate(up, down, stream[0].flow)
 	if !errors.Is(err, errUnlike) || got != (Result{Sent: 1000, Received: 999, Lost: 1}) {
 		t.Errorf("%+v, %v", got, err)

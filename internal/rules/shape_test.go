@@ -123,7 +123,7 @@ var sizes = map[string][2]int{
 	"lda/lost":       {547, 407},
 	"lda/mplane":     {1607, 1201},
 	"lda/kernel":     {2361, 1945},
-	"lds":            {2783, 3669},
+	"lds":            {2783, 3660},
 	"colate":         {4220, 3645},
 	"rli":            {2887, 2817},
 	"hashing":        {1556, 2268},
