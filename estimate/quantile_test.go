@@ -31,10 +31,10 @@ func TestQuantileIsTheDefinition(t *testing.T) {
 		t.Skip("one goroutine, for long under the race detector")
 	}
 	rng := rand.New(rand.NewPCG(1, 1))
-	for n := 1; n < 600; n += 1 + n/120*390 { // the last are sorted by digits
+	for n := 1; n <= 120; n++ {
 		samples := make([]float64, n)
 		for i := range samples {
-			samples[i] = float64(rng.IntN(50) - 1) // with ties
+			samples[i] = float64(rng.IntN(50)) // with ties
 		}
 		e := NewEmpirical(slices.Clone(samples))
 		for hundredths := 0; hundredths <= 100; hundredths++ {
