@@ -190,6 +190,9 @@ func (c *comparison) take(p *pair) {
 		w.compare(up, down, p, func(sent, received uint64) {
 			c.clocks.messages.add(&c.config, d, sent, received, (p.through+1)*int64(c.config.Cut))
 		})
+		if f := &w.fastest; f.known {
+			c.meeting.most[d] = f.key - w.lag + int64(mostDrift*float64(p.through*int64(c.config.Cut)-f.at))
+		}
 	}
 	c.paired = p.through
 }
