@@ -191,6 +191,8 @@ func (d Traffic) String() string {
 	}
 	if d.LossUnknown && d.Received > 0 {
 		fmt.Fprintf(&b, ", received %d, loss not known yet", d.Received)
+	} else if errors.Is(d.Err, ErrUnlike) { // nobody knows which were lost
+		fmt.Fprintf(&b, ", sent %d, received %d", d.Sent, d.Received)
 	} else if d.Sent+d.Received > 0 {
 		fmt.Fprintf(&b, ", sent %d, lost %d (%.2f %%)", d.Sent, d.Lost, 100*float64(d.Lost)/float64(max(d.Sent, 1)))
 	}

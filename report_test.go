@@ -113,9 +113,11 @@ func TestReportString(t *testing.T) {
 	if got := (Report{Forth: idle, Back: idle, ClockErr: errors.New("nothing came back")}).String(); got != zero {
 		t.Errorf("got %s", got)
 	}
+	const unlike = "? → ?  the points do not see the same packets, sent 3, received 2"
 	const nothing = `? → "b\n\xff"  not measured`
-	if got := (Report{To: "b\n\xff"}).String(); got != nothing {
-		t.Errorf("a report of nothing is %s", got)
+	none := Report{Forth: Traffic{Err: ErrUnlike, Sent: 3, Received: 2, Lost: 1}}
+	if a, b := none.String(), (Report{To: "b\n\xff"}).String(); a != unlike || b != nothing {
+		t.Errorf("got %s, and of nothing %s", a, b)
 	}
 	r = Report{From: "a", To: "b", Begins: true, Back: idle, Forth: Traffic{
 		Mean: 5e6, Received: 90, Sent: 90, MeanInterval95: estimate.Interval{Low: 4e6, High: 6e6}}}

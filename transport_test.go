@@ -401,8 +401,9 @@ func TestSlowOneWay(t *testing.T) {
 		}) {
 			if n++; n > 4 && (r.Forth.Err != nil || r.Forth.Lost > 0 || !r.Forth.MeanInterval95.Contains(5e6)) {
 				t.Error(r)
-			} else if n == 8 {
-				break
+			}
+			if n == 8 {
+				return
 			}
 		}
 	})
