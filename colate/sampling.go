@@ -148,17 +148,14 @@ func (s *sampling) put(samples []sample, down, live bool) {
 func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live, corrected bool) (err error) {
 	blocks := sampleBlocks(h.sampled)
 	s.blocks = s.blocks[:0]
-	for i := range s.flows {
-		s.blocks = append(s.blocks, int(uint64(s.flows[i].key)*uint64(blocks)>>32))
+	for i := 0; i < min(aside, blocks) && len(s.flows) < enough; i++ { // the first: of the same flows at both points, and together
+		s.blocks = append(s.blocks, i)
 	}
-	for i := 0; i < aside && len(s.flows) < enough; i++ {
-		s.blocks = append(s.blocks, i*blocks/aside)
+	for i := 0; i < len(s.flows) && blocks > 0; i++ {
+		s.blocks = append(s.blocks, int(uint64(s.flows[i].key)*uint64(blocks)>>32))
 	}
 	slices.Sort(s.blocks)
 	for _, block := range slices.Compact(s.blocks) {
-		if blocks == 0 {
-			break
-		}
 		if s.buffer, err = h.readSamples(s.buffer[:0], block, r); err != nil {
 			return err
 		}

@@ -28,8 +28,7 @@ import (
 // packets are on their way in a cell at once, the less a loss costs: rows that sample help. Digests tell slow packets from lost
 // ones; with 13 bits or fewer, slow packets count as lost.
 //
-// Add allocates room for the packets of as many intervals as the slowest packet takes, and reuses it. An
-// Accumulator is not safe for concurrent use.
+// Add keeps room for the packets of as many intervals as the slowest one takes. An Accumulator is not safe for concurrent use.
 type Accumulator struct {
 	config   Config
 	areas    *areas.Areas
@@ -102,10 +101,8 @@ func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 		}
 	}
 	a.areas.Next(end)
-	// What is settled goes into the whole, so that memory stays fixed.
-	const folded = 32
 	a.longest = longest * float64(end-start)
-	if n := a.areas.Cuts() - a.areas.Settling(longest); n-a.from >= folded {
+	if n := a.areas.Cuts() - a.areas.Settling(longest); n-a.from >= 32 { // so that memory stays fixed
 		a.fold(n)
 	}
 	return nil
@@ -186,8 +183,7 @@ func (a *Accumulator) take(into []total, to int) {
 	a.areas.Spans(a.from, to, func(s areas.Span) { into[s.Cell].add(&s, &a.config, a.from == a.first) })
 	for i := range into {
 		if t := &into[i]; !t.seen { // it was empty all the time
-			t.lost += t.open.outstanding
-			t.settle(t.open.outstanding == 0)
+			t.over(t.open.outstanding)
 		}
 	}
 }
@@ -325,8 +321,7 @@ func (a *Accumulator) came(t *total) (n, time float64) {
 	return float64(came), float64(told)*float64(a.end-a.since) + float64(came)*a.slowest
 }
 
-// Decode estimates the mean delays of all flows over all intervals together, as the function [Decode] does for
-// one interval, with the same errors.
+// Decode estimates the mean delays of all flows over all intervals, as the function [Decode] does for one, with the same errors.
 func (a *Accumulator) Decode(ctx context.Context, flows []joint.FlowRecord, opts joint.Options) (joint.Result, error) {
 	a.complete()
 	if a.clocks != nil {

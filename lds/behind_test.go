@@ -51,11 +51,8 @@ func TestDigestsAlikeByChance(t *testing.T) {
 	}
 	for f := range truth {
 		r := must(a.Estimate(nth(f)))
-		if i := r.MeanInterval(0.99); !i.Contains(truth[f].Mean()) || i.High-i.Low > float64(length) {
-			t.Errorf("flow %d: %.3f to %.3f ms, and the mean is %.3f", f, i.Low/1e6, i.High/1e6, truth[f].Mean()/1e6)
-		}
-		if r.Overdue > 0 {
-			t.Errorf("flow %d: %d lost", f, r.Overdue)
+		if i := r.MeanInterval(0.99); !i.Contains(truth[f].Mean()) || i.High-i.Low > float64(length) || r.Overdue > 0 {
+			t.Errorf("flow %d: %.3f to %.3f ms, %d lost; the mean is %.3f", f, i.Low/1e6, i.High/1e6, r.Overdue, truth[f].Mean()/1e6)
 		}
 	}
 }
@@ -74,14 +71,12 @@ type flowTruth struct {
 func (f *flowTruth) mean() float64 { return f.took / f.came }
 
 // watch passes packets of 50 flows, at a mean distance, for some intervals of 100 ms, and looks at some more.
-func watch(
-	t *testing.T, c Config, random *rand.Rand, gap float64, intervals, more int, way fate,
-) (*Accumulator, map[hashing.Flow]*flowTruth) {
+func watch(t *testing.T, c Config, r *rand.Rand, gap float64, intervals, more int, way fate) (*Accumulator, map[hashing.Flow]*flowTruth) {
 	t.Helper()
 	const length = int64(1e8)
 	x, flows, last := newTimeline(t, c, intervals+more, length), map[hashing.Flow]*flowTruth{}, int64(intervals)*length
-	for now := int64(0); now < last; now += int64(gap * random.ExpFloat64()) {
-		f, p := nth(random.IntN(50)), hashing.Packet(random.Uint64())
+	for now := int64(0); now < last; now += int64(gap * r.ExpFloat64()) {
+		f, p := nth(r.IntN(50)), hashing.Packet(r.Uint64())
 		took, again, lost := way(now)
 		x.pass(f, p, now, now+took, lost)
 		if at := (now + took + again) / length; again > 0 && at < int64(len(x.down)) {
@@ -172,8 +167,7 @@ func TestLossesAtTheEnd(t *testing.T) {
 	}
 }
 
-// What was sent before the second point began is lost, and cells in which nothing came meanwhile are as exact
-// as if they had been silent.
+// What was sent before the second point began is lost, and cells in which nothing came meanwhile are as exact as if they had been silent.
 func TestSecondPointBeginsLate(t *testing.T) {
 	random := rand.New(rand.NewPCG(8, 5))
 	a, flows := watch(t, DefaultConfig, random, 2e6, 60, 20, func(now int64) (took, again int64, lost bool) {

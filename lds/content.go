@@ -9,8 +9,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// A took is a number of packets, the time that they took, beyond what all are centred about, and the time that
-// others took that came in the same intervals.
+// A took is a number of packets, their time, beyond what all are centred about, and that of others that came in the same intervals.
 type took struct{ packets, beyond, usual float64 }
 
 // add adds others, part of whose time is not theirs.

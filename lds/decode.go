@@ -37,8 +37,7 @@ func Decode(ctx context.Context, up, down *Sketch, flows []joint.FlowRecord, opt
 	return d.solve(ctx, flows, opts)
 }
 
-// A decoding is what joint decoding takes: what is known of each cell, beyond a delay about which all are
-// centred, and how one flow is read.
+// A decoding is what joint decoding takes: what is known of each cell, beyond a delay that is common to all, and how a flow is read.
 type decoding struct {
 	*Config
 	at     func(cell int) content

@@ -168,8 +168,7 @@ func lost(up, down *Sketch, f hashing.Flow) uint64 {
 	return uint64(math.Round(least))
 }
 
-// atMost returns an upper bound, at three deviations of the sampling (Wilson's), of the number of packets of
-// which n were sampled at the given rate.
+// atMost bounds the number of packets of which n were sampled at a rate, at three deviations of the sampling (Wilson's).
 func atMost(n, rate float64) float64 {
 	const deviations = 3.0
 	noise := (1 - rate) * deviations * (deviations/2 + math.Sqrt(n+deviations*deviations/4))

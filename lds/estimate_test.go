@@ -141,39 +141,30 @@ func TestSumsThatMayHaveWrappedAreRefused(t *testing.T) {
 }
 
 func TestLossIsNamed(t *testing.T) {
-	// A flow alone, spread over five cells, loses a packet: that spoils one of five in each row, and the rest are exact.
-	c := shapes()["spread"]
-	stream := alone(1000, func(int) int64 { return 777 })
-	stream[500].lost = true
-	up, down := fill(t, c, stream)
+	// The last packet is late, and one of the interval before comes in its place: counts agree, and one cell or two of five are spoilt.
+	c, stream := shapes()["spread"], alone(1000, func(int) int64 { return 777 })
+	up, _ := fill(t, c, stream[1:])
+	_, down := fill(t, c, stream[:999])
 	got, err := Estimate(up, down, stream[0].flow)
+	if err != nil || got.Mean != 777 || got.Usable > c.Rows*4 || got.Usable < c.Rows*3 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	// A packet that is lost spoils one of five in each row, and the rest are exact.
+	stream[500].lost = true
+	up, down = fill(t, c, stream)
+	got, err = Estimate(up, down, stream[0].flow)
 	if err != nil || got.Mean != 777 || got.Usable != c.Rows*4 || got.Lost != 1 || got.Sent != 1000 || got.Received != 999 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	// Without a spread nothing is left.
-	up, down = fill(t, shapes()["plain"], stream)
+	up, down = fill(t, shapes()["plain"], stream) // without a spread nothing is left
 	got, err = Estimate(up, down, stream[0].flow)
 	if !errors.Is(err, errUnlike) || got != (Result{Sent: 1000, Received: 999, Lost: 1}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
 
-func TestReorderingAcrossTheIntervalIsNamed(t *testing.T) {
-	// The last packet is late for this interval downstream, and one of the interval before comes in its place: the counts agree.
-	c := shapes()["spread"]
-	stream := alone(1000, func(int) int64 { return 777 })
-	up, _ := fill(t, c, stream[1:])
-	_, down := fill(t, c, stream[:999])
-	// In each row one cell or two are spoilt.
-	got, err := Estimate(up, down, stream[0].flow)
-	if err != nil || got.Mean != 777 || got.Usable > c.Rows*4 || got.Usable < c.Rows*3 {
-		t.Errorf("%+v, %v", got, err)
-	}
-}
-
-// TestDeviation measures a flow alone with a spread of 64: the pooled variance over rows is unbiased, and with
-// M degrees of freedom the mean of n runs has a relative deviation of at most √((2+κ)/M/n) or so, κ the excess
-// kurtosis of a cell's sum, which is small.
+// TestDeviation measures a flow alone with a spread of 64: the pooled variance over rows is unbiased, and with M degrees of freedom the
+// mean of n runs has a relative deviation of at most √((2+κ)/M/n) or so, κ the excess kurtosis of a cell's sum, which is small.
 func TestDeviation(t *testing.T) {
 	const runs, perRun, sigma = 40, 20000, 5000.0
 	c := Config{Rows: 2, Columns: 64, Spread: 64, Rates: [MaxRows]float64{1, 1}, Tolerance: 1000, SumBits: 48, DigestBits: 16}

@@ -216,9 +216,8 @@ func TestNoOtherWidthsAreNarrower(t *testing.T) {
 	}
 }
 
-// TestZeroWidthIsExact: where cells are half empty, an interval without a width means that the flow is alone
-// in its cells, and nearly all of few flows have one. A single row proves nothing. The control: some answers
-// with a width are wrong, near empty cells too.
+// TestZeroWidthIsExact: where cells are half empty, an interval without a width means that the flow is alone in its cells, and nearly all
+// of few flows have one. A single row proves nothing. The control: some answers with a width are wrong, near empty cells too.
 func TestZeroWidthIsExact(t *testing.T) {
 	one := lossless
 	one.Rows, one.Rates = 1, [MaxRows]float64{1}

@@ -50,9 +50,8 @@ const (
 	someBuckets     = 32  // quantiles that stand for the limits of a table's buckets
 )
 
-// Plan returns a sketch, a table, or both in one memory, half for each: the smallest for Failure, or the one
-// with the fewest failures in EncodedSize, by flows. Of equals it prefers the table, whose answers are the most accurate. The
-// error wraps [estimate.ErrConfig].
+// Plan returns a sketch, a table, or both in one memory, half for each: the smallest for Failure, or the one with the fewest failures in
+// EncodedSize, by flows. Of equals it prefers the table, whose answers are the most accurate. The error wraps [estimate.ErrConfig].
 //
 // For a sketch it tries one to four rows, and rows that sample if packets are lost. For a table it takes flows to come side by side:
 // where all large ones come before the others, up to a twelfth more may fail.

@@ -33,8 +33,18 @@ func (x ages) plus(y ages) ages {
 // add up. If it turns out to have lost none, it is exact.
 type pending struct {
 	took
-	aged, deviation float64
-	outstanding     int // packets at the end, in a span of any kind
+	gone, aged        float64 // packets lost, as expected, and for how long these aged
+	deviation, unsure float64 // of that by when they were lost, and relative one by how many
+	outstanding       int     // packets at the end, in a span of any kind
+}
+
+// correct says how many packets of the past were lost, as expected since. The time for which they aged rises as their number, and its
+// variance no more than as that or its square.
+func (p *pending) correct(gone, unsure float64) {
+	if p.gone > 0 && gone > 0 {
+		more := gone / p.gone
+		p.aged, p.deviation, p.unsure = p.aged*more, p.deviation*max(more, math.Sqrt(more)), unsure
+	}
 }
 
 // settle adds a span that went on to the others.
@@ -43,9 +53,16 @@ func (t *total) settle(exact bool) {
 		t.exact.add(p.took, 0)
 	} else {
 		t.lossy.add(p.took, p.aged)
-		t.lossy.variance += sq(p.deviation)
+		t.lossy.variance += sq(p.deviation) + sq(p.unsure*p.aged)
 	}
 	t.open = pending{}
+}
+
+// over ends a span that went on, and lost so many packets.
+func (t *total) over(lost int) {
+	t.lost += lost
+	t.open.correct(float64(lost), 0)
+	t.settle(lost == 0)
 }
 
 // add adds a span. If it is one of the first, it tells what was on its way when the report began.
@@ -59,38 +76,31 @@ func (t *total) add(s *areas.Span, c *Config, first bool) {
 	if t.ended = t.ended.plus(s.Ended); first {
 		t.began = t.began.plus(s.Began)
 	}
-	if s.Open {
-		t.left += s.Lost
-	} else {
-		t.lost += s.Lost
-	}
 	// What was outstanding before, and is not, was lost by a span that has ended since, or this is the same one.
+	unsure, exact := math.Sqrt(s.Unsure)/max(s.Aged, 1e-9), s.Variance == 0 && s.Aged == 0
 	if lost := t.open.outstanding - int(s.Began.Packets); !t.seen && (lost != 0 || !s.Late) {
-		t.lost += lost
-		t.settle(lost == 0)
-	} else if !s.Open {
-		t.settle(s.Variance == 0 && s.Aged == 0)
+		t.over(lost)
 	}
+	t.open.correct(s.Gone[0], unsure)
 	t.seen = true
 	if s.Joined > 0 || !s.Open && s.Lost == 0 && s.Variance > 0 {
 		t.hidden += uint64(s.Sent)
 	}
-	switch {
+	switch p := &t.open; {
 	case s.Received == 0 && s.Lost > 0 && !s.Open: // all were lost, and the time was theirs
 	case math.IsInf(s.Variance, 1) || !c.fits(uint64(s.Received)):
 		t.unknown += uint64(s.Received)
-	case s.Open:
-		p := &t.open
-		p.add(own, 0)
-		p.aged += s.Aged
-		p.deviation += math.Sqrt(s.Variance)
-	case s.Variance > 0:
-		t.lossy.add(own, s.Aged)
-		t.lossy.variance += s.Variance
 	default:
-		t.exact.add(own, s.Aged)
+		p.add(own, 0)
+		p.aged, p.deviation, p.unsure = p.aged+s.Aged, p.deviation+math.Sqrt(s.Variance-s.Unsure), unsure
 	}
-	t.open.outstanding = int(s.Ended.Packets)
+	if s.Open {
+		t.left += s.Lost
+	} else {
+		t.lost += s.Lost
+		t.settle(exact)
+	}
+	t.open.outstanding, t.open.gone = int(s.Ended.Packets), s.Gone[1]
 }
 
 // owes returns by how much the time on the way may be more and less than delays, of all packets that the cells
@@ -109,8 +119,7 @@ type borrowing struct{ longer, variance, single, apart float64 }
 
 func (b *borrowing) chance(packets float64) float64 { return min(b.single/packets, b.apart) }
 
-// borrow compares the lossy spans of all cells with their exact ones. Without evidence it takes them to be
-// alike, up to how far means of cells are apart.
+// borrow compares the lossy spans of all cells with their exact ones. Without evidence they are alike, but for how far cells are apart.
 func (a *Accumulator) borrow() borrowing {
 	b := borrowing{0, a.differ, a.single, sq(a.apart)}
 	if b.variance == 0 || math.IsInf(b.variance, 1) || math.IsInf(b.single, 1) {
@@ -145,8 +154,7 @@ func (a *Accumulator) borrow() borrowing {
 	return b
 }
 
-// like returns how long packets of lossy spans take if they differ from those of exact ones as packets of other
-// cells do that came in the same intervals.
+// like returns how long packets of lossy spans take if they differ from those of exact ones as other cells' do in the same intervals.
 func (t *total) like() float64 {
 	x, y := &t.exact, &t.lossy
 	return (x.beyond-x.usual)/x.packets + y.usual/y.packets

@@ -129,10 +129,9 @@ func againstTruth(t *testing.T, way way, loss float64) (answers, in, tenths uint
 	return answers, in, tenths
 }
 
-// Reports of ten intervals hold the mean delays of the packets that were received in them, however much of
-// their time passed before, and however much passed of the time of others that come later; and they are not
-// much wider than delays are long. Without this, the control, constant delays would be missed. Reports that
-// receive fewer packets than were on their way at their ends are refused.
+// Reports of ten intervals hold the mean delays of the packets that were received in them, however much of their time passed before, and
+// however much passed of the time of others that come later; and they are not much wider than delays are long. Without this, the control,
+// constant delays would be missed. Reports that receive fewer packets than were on their way at their ends are refused.
 func TestIntervalHoldsWhatEndsOwe(t *testing.T) {
 	skipShort(t)
 	missed := 0

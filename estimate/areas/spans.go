@@ -13,11 +13,12 @@ import (
 type Span struct {
 	Cell           int
 	Sent, Received uint32
-	Area           float64 // time that packets sent and not known to be lost before spent outstanding
-	Usual          float64 // time that packets received as these were took elsewhere, in spans that lost none
-	Aged           float64 // part of Area, for which packets aged that were lost, as expected
-	Variance       float64 // of Aged: 0 where nothing was lost, infinite where nothing is known
-	Gone           float64 // packets lost up to the window's end, as expected
+	Area           float64    // time that packets sent and not known to be lost before spent outstanding
+	Usual          float64    // time that packets received as these were took elsewhere, in spans that lost none
+	Aged           float64    // part of Area, for which packets aged that were lost, as expected
+	Variance       float64    // of Aged: 0 where nothing was lost, infinite where nothing is known
+	Unsure         float64    // part of Variance: by how many were lost, which is the same in all windows
+	Gone           [2]float64 // packets lost up to the window's beginning, and up to its end, as expected
 
 	// Lost is how many packets the whole span lost, told where it ends; fewer than none came after they had
 	// been told. While the span is open, as many are outstanding, lost or on their way.
@@ -285,11 +286,11 @@ func (a *Areas) aged(x *span, from, to int, s *Span) {
 			number, doubt = (number+own)/2, (doubt+off)/2+sq(number-own)/4
 		}
 	}
-	s.Aged, s.Gone = number*mean, number*(before+within)/of
-	s.Variance = number*max(0, ages.squares/of-mean*mean)*(1+max(0, number-1)*together) + doubt*mean*mean + common*sq(number/of)
 	if x.open && l.of < enough { // all that is outstanding may be lost
-		s.Variance += sq(float64(last)*mean) / 3
+		doubt += sq(float64(last)) / 3
 	}
+	s.Aged, s.Unsure, s.Gone = number*mean, doubt*mean*mean, [2]float64{number * before / of, number * (before + within) / of}
+	s.Variance = number*max(0, ages.squares/of-mean*mean)*(1+max(0, number-1)*together) + s.Unsure + common*sq(number/of)
 	if x.lost == 0 && !x.open || x.joined > 0 { // one was lost, and another one joined
 		s.Variance += (1 + float64(x.joined)) * sq(longest) / 6
 	}

@@ -115,3 +115,15 @@ func TestUsableIsMarked(t *testing.T) {
 		t.Errorf("interval %v of a flow without a cell", r.MeanInterval(0, 0.95))
 	}
 }
+
+// Where no cell is sure, the fastest flows are not where the surest cells may end: they are off by a standard error of theirs at most.
+func TestFloorOfUncertainCells(t *testing.T) {
+	w := &world{Problem: Problem{Rows: 1, CellsPerRow: 4, Packets: slices.Repeat([]float64{400}, 40), Count: slices.Repeat([]float64{100}, 160)}}
+	w.Variance = slices.Repeat([]float64{1e5}, 160)
+	for c := range uint32(160) { // flows are alone in their cells
+		w.Cells, w.Sum = append(w.Cells, c), append(w.Sum, 100*float64(5+c/4%2*95))
+	}
+	if off := w.solve(t, Options{}).Mean[2] - 5; math.Abs(off) > math.Sqrt(4*1e5)/400 {
+		t.Errorf("a flow is off by %.3g", off)
+	}
+}

@@ -64,7 +64,7 @@ func (p *weighted) least(mean float64, expected []float64) (base, unit float64) 
 	} else if first, other := part(0), part(rank); first < other {
 		base -= (means[rank] - base) * first / (other - first)
 	}
-	base = min(base, mean-surest) // no cell tells smaller differences
+	base = min(base, mean) - surest // no cell tells it better
 	unit = max(1e-6*(mean-base), 1e-3)
 	return base - unit, unit
 }

@@ -91,7 +91,15 @@ func demo(t *testing.T, o options, rate, bandwidth float64) (rows []row, all tot
 		}
 	}
 	truth = exact.truth(t)
-	all.add(rows)
+	packets := 0.0
+	for _, r := range rows {
+		if d := &r.Report.Forth; d.Err == nil {
+			n := float64(d.Received)
+			packets += n
+			all.Mean, all.Low, all.High = all.Mean+n*d.Mean, all.Low+n*d.MeanInterval95.Low, all.High+n*d.MeanInterval95.High
+		}
+	}
+	all.Mean, all.Low, all.High = all.Mean/packets, all.Low/packets, all.High/packets
 	t.Logf("sent %d, received %d, missing %d, mean %s; exact: sent %d, received %d, mean %s; paused for %v", all.Sent, all.Received,
 		all.Missing, hoplag.Format(all.Mean), truth.Sent, truth.Received, hoplag.Format(truth.Mean), all.paused)
 	return rows, all, truth
@@ -114,18 +122,6 @@ type totals struct {
 	total
 	Mean, Low, High float64
 	paused          time.Duration // the longest
-}
-
-func (a *totals) add(rows []row) {
-	packets := 0.0
-	for _, r := range rows {
-		if d := &r.Report.Forth; d.Err == nil {
-			n := float64(d.Received)
-			packets += n
-			a.Mean, a.Low, a.High = a.Mean+n*d.Mean, a.Low+n*d.MeanInterval95.Low, a.High+n*d.MeanInterval95.High
-		}
-	}
-	a.Mean, a.Low, a.High = a.Mean/packets, a.Low/packets, a.High/packets
 }
 
 const (

@@ -43,6 +43,7 @@ func newExact(t *testing.T, places ...place) *exact {
 		t.Cleanup(func() { r.stop(); taking.Wait(); r.close() })
 		taking.Go(func() { r.run(func(packets iter.Seq[captured]) { e.take(i, packets) }) })
 		e.rings[i] = r
+		relay.Check(t, r.begin())
 	}
 	return e
 }

@@ -58,12 +58,10 @@ func TestInsideBegins(t *testing.T) {
 	}
 	defer lab.Remove()
 	var conn net.PacketConn
-	if err := programs.In(lab.Names[0], func() (err error) {
+	relay.Check(t, programs.In(lab.Names[0], func() (err error) {
 		conn, err = net.ListenPacket("udp4", ":0")
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	defer conn.Close()
 	go func() { // until the socket is closed
 		for !errors.Is(err, net.ErrClosed) {

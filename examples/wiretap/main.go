@@ -14,7 +14,7 @@
 // empties the ring of each interface in its own goroutine. It reports to one point of the library what passed
 // -from, and to another what passed -to, and compares them each second. The kernel counts the packets for which
 // a ring had no room. The program shows them as its own drops, second by second, and subtracts them from what
-// the network seems to have lost.
+// the network seems to have lost. It needs Ethernet, and finds an interface again that went away and returned.
 //
 // With -kernel, package lda/kernel counts the packets inside the kernel, and copies none. It sees an outgoing packet before the
 // interface's queue, while a ring sees it after. It does not know the flows.

@@ -42,28 +42,55 @@ type captured struct {
 // by block, and that a program empties without a system call.
 type ring struct {
 	file   *os.File
+	index  int // of the interface
 	memory []byte
 	taken  atomic.Uint64 // packets handed over
 
 	mu              sync.Mutex
 	passed, dropped uint64 // by the kernel: into the ring, and for lack of room in it
+	drops           []drop // that none asked for yet
 }
 
-// openRing opens a ring for what passes an interface, in or out, in the calling thread's network namespace.
+// A drop is how many packets a ring had no room for once it was full.
+type drop struct {
+	at int64 // of the last packet in it, ns
+	n  uint64
+}
+
+// openRing opens a ring for what passes an interface, in or out, in the calling thread's network namespace. It
+// stays empty until begin.
 func openRing(p place, bytes int, promiscuous bool) (*ring, error) {
-	nic, err := net.InterfaceByName(p.device)
-	if err != nil {
-		return nil, fmt.Errorf("%v: %w", p, err)
-	}
 	r, err := newRing(bytes)
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", p, permitted(err))
 	}
-	if err := r.control(func(fd int) error { return attach(fd, nic.Index, p.out, promiscuous) }); err != nil {
+	if err := r.find(p, promiscuous); err != nil {
 		r.close()
 		return nil, fmt.Errorf("%v: %w", p, err)
 	}
 	return r, nil
+}
+
+// find looks for the interface, perhaps one that has been made again.
+func (r *ring) find(p place, promiscuous bool) error {
+	nic, err := net.InterfaceByName(p.device)
+	if err != nil {
+		return err
+	}
+	r.index = nic.Index
+	return r.control(func(fd int) error { return attach(fd, nic.Index, p.out, promiscuous) })
+}
+
+// bound returns the interface that fills the ring; its index is negative if it went away.
+func (r *ring) bound() (l syscall.SockaddrLinklayer) {
+	r.control(func(fd int) error {
+		a, err := syscall.Getsockname(fd)
+		if p, ok := a.(*syscall.SockaddrLinklayer); ok {
+			l = *p
+		}
+		return err
+	})
+	return l
 }
 
 // newRing makes a ring that nothing fills yet.
@@ -94,7 +121,7 @@ func newRing(bytes int) (*ring, error) {
 	return &ring{file: os.NewFile(uintptr(fd), "ring"), memory: memory}, nil
 }
 
-// attach starts filling a ring with what passes an interface in one direction. A filter in the kernel selects the direction,
+// attach says what a ring takes of an interface. A filter in the kernel selects the direction,
 // so that the other direction takes no room and is not counted among the drops.
 func attach(fd, index int, out, promiscuous bool) error {
 	const pktType, outgoing = 0xfffff004, 4 // SKF_AD_OFF + SKF_AD_PKTTYPE, PACKET_OUTGOING
@@ -120,8 +147,19 @@ func attach(fd, index int, out, promiscuous bool) error {
 			return fmt.Errorf("promiscuous: %w", err)
 		}
 	}
+	return nil
+}
+
+// begin starts filling a ring.
+func (r *ring) begin() error {
 	protocol := binary.NativeEndian.Uint16([]byte{0, syscall.ETH_P_ALL}) // in network order
-	return syscall.Bind(fd, &syscall.SockaddrLinklayer{Protocol: protocol, Ifindex: index})
+	err := r.control(func(fd int) error {
+		return syscall.Bind(fd, &syscall.SockaddrLinklayer{Protocol: protocol, Ifindex: r.index})
+	})
+	if kind := r.bound().Hatype; err == nil && kind != syscall.ARPHRD_ETHER && kind != syscall.ARPHRD_LOOPBACK {
+		return fmt.Errorf("its packets do not begin with Ethernet (ARPHRD %d): try -kernel", kind)
+	}
+	return err
 }
 
 // control calls a function with the ring's descriptor.
@@ -153,6 +191,7 @@ func (r *ring) run(take func(iter.Seq[captured])) error {
 		}
 		take(packets(block))
 		r.taken.Add(uint64(binary.NativeEndian.Uint32(block[12:])))
+		r.statistics()  // before there is room again
 		status.Store(0) // the kernel's again
 	}
 }
@@ -191,10 +230,34 @@ func (r *ring) statistics() (passed, dropped uint64) {
 			all, drops := binary.NativeEndian.Uint32(stats.Multiaddr[:]), binary.NativeEndian.Uint32(stats.Multiaddr[4:])
 			r.passed += uint64(all - drops)
 			r.dropped += uint64(drops)
+			if drops > 0 {
+				r.drops = append(r.drops, drop{r.newest(), uint64(drops)})
+			}
 		}
 		return err
 	})
 	return r.passed, r.dropped
+}
+
+// newest returns the time of the last packet in the ring.
+func (r *ring) newest() (at int64) {
+	for block := r.memory; len(block) > 0; block = block[blockSize:] {
+		if (*atomic.Uint32)(unsafe.Pointer(&block[8])).Load()&statusUser != 0 {
+			seconds, rest := binary.NativeEndian.Uint32(block[40:]), binary.NativeEndian.Uint32(block[44:])
+			at = max(at, int64(seconds)*1e9+int64(rest))
+		}
+	}
+	return at
+}
+
+// droppedBefore returns how many packets the ring had no room for until then, and since the last call.
+func (r *ring) droppedBefore(t time.Time) (n uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.drops) > 0 && r.drops[0].at < t.UnixNano() {
+		n, r.drops = n+r.drops[0].n, r.drops[1:]
+	}
+	return n
 }
 
 // drain stops the filling of the ring, so that packets nobody wants do not

@@ -100,6 +100,9 @@ func (o *output) settle(r *row) {
 		o.dropped[i] += r.Dropped[i]
 		o.own[i] += r.Dropped[i]
 		own := min(o.own[i], *seems)
+		if own > 0 && i == 1 {
+			r.Report.Forth.Missing = nil // nobody knows which of them the network lost
+		}
 		*seems -= own
 		o.own[i] -= own
 		if r.Dropped[i] == 0 {

@@ -4,11 +4,13 @@ package main
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"iter"
 	"net"
 	"os/exec"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -47,20 +49,15 @@ func newBlaster(b testing.TB, namespace, device string, size, flows int) *blaste
 		for _, v := range []int{block, s.slots * slotSize / block, slotSize, s.slots} {
 			request = binary.NativeEndian.AppendUint32(request, uint32(v))
 		}
-		for _, err := range []error{
+		err = errors.Join(
 			syscall.SetsockoptInt(s.fd, syscall.SOL_PACKET, packetVersion, version2),
 			syscall.SetsockoptInt(s.fd, syscall.SOL_PACKET, bypass, 1),
-			syscall.SetsockoptString(s.fd, syscall.SOL_PACKET, txRing, string(request)),
-		} {
-			if err != nil {
-				return err
-			}
-		}
-		s.memory, err = syscall.Mmap(s.fd, 0, s.slots*slotSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
-		if err != nil {
+			syscall.SetsockoptString(s.fd, syscall.SOL_PACKET, txRing, string(request)))
+		nic, absent := net.InterfaceByName(device)
+		if err = errors.Join(err, absent); err != nil {
 			return err
 		}
-		nic, err := net.InterfaceByName(device)
+		s.memory, err = syscall.Mmap(s.fd, 0, s.slots*slotSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 		if err != nil {
 			return err
 		}
@@ -147,9 +144,7 @@ func measureRing(b testing.TB, s *blaster, r *ring, frames int, take func(iter.S
 		}
 		relay.Check(b, s.send())
 	}
-	if err := r.drain(); err != nil {
-		b.Error(err)
-	}
+	relay.Check(b, r.drain())
 	m.elapsed, m.all = time.Since(start), processorTime(syscall.RUSAGE_SELF)-before
 	r.stop()
 	m.reader = <-taken
@@ -160,12 +155,13 @@ func measureRing(b testing.TB, s *blaster, r *ring, frames int, take func(iter.S
 	return m
 }
 
-// speedLab is two namespaces with a cable between them.
+var veth = []string{"ip -n {0} link add eth0 type veth peer name in netns {1}", "ip -n {0} link set eth0 up", "ip -n {1} link set in up"}
+
+// speedLab is two namespaces with a veth between them.
 func speedLab(b testing.TB) *programs.Lab {
 	b.Helper()
 	needsLab(b)
-	lab, err := programs.NewLab(2, "ip -n {0} link add eth0 type veth peer name in netns {1}",
-		"ip -n {0} link set eth0 up", "ip -n {1} link set in up")
+	lab, err := programs.NewLab(2, veth...)
 	if err != nil {
 		b.Skip(err)
 	}
@@ -193,6 +189,38 @@ func TestTapSpeed(t *testing.T) {
 	t.Logf("%.0f ns a frame, and %.0f of a bare reader: %.2f", best[1], best[0], share)
 	if share < written/1.5 {
 		t.Errorf("%.2f of the bare reader's frames per core, want %.2f", share, written)
+	}
+}
+
+// A ring finds an interface again that went away. What a full one has no room for is counted, when it came and
+// not when the reader, which has no time meanwhile, sees it.
+func TestTapDrops(t *testing.T) {
+	lab := speedLab(t)
+	o := taps
+	o.buffer = 2
+	point := relay.Must(hoplag.NewPoint(o.config(place{})))(t)
+	defer point.Close()
+	tap := relay.Must(openTap(place{namespace: lab.Names[1], device: "in"}, &o, point))(t)
+	defer tap.close()
+	relay.Check(t, errors.Join(tap.ring.begin(), lab.Run("ip -n {1} link del in")))
+	tap.look()
+	relay.Check(t, lab.Run(veth...))
+	if tap.look(); !strings.Contains(fmt.Sprint(tap.problem()), "went away") {
+		t.Error("an interface that went away is no problem")
+	}
+	s := newBlaster(t, lab.Names[0], "eth0", 64, 1)
+	before := time.Now()
+	tap.flows.Lock()
+	for range 60 { // twice what there is room for
+		relay.Check(t, s.send())
+	}
+	after := time.Now()
+	tap.flows.Unlock()
+	tap.stop()
+	passed, dropped := tap.ring.statistics()
+	early, late, n := tap.ring.droppedBefore(before), tap.ring.droppedBefore(after), tap.counted.Load()
+	if early > 0 || late == 0 || late != dropped || n == 0 || n != passed {
+		t.Errorf("of %d dropped, %d before there were any, and %d while they came; counted %d of %d", dropped, early, late, n, passed)
 	}
 }
 
@@ -240,6 +268,7 @@ func measureTap(b testing.TB, s *blaster, namespace string, frames int, whole bo
 		b.Skip(err)
 	}
 	defer r.close()
+	relay.Check(b, r.begin())
 	var sum uint64
 	take := func(packets iter.Seq[captured]) {
 		for c := range packets {
@@ -248,10 +277,7 @@ func measureTap(b testing.TB, s *blaster, namespace string, frames int, whole bo
 	}
 	if whole {
 		o := &options{key: "a secret of 26 characters.", flows: 4096, cut: 100 * time.Millisecond}
-		point, err := hoplag.NewPoint(o.config(place{}))
-		if err != nil {
-			b.Fatal(err)
-		}
+		point := relay.Must(hoplag.NewPoint(o.config(place{})))(b)
 		defer point.Close()
 		take = newTap(place{}, o, point).take
 	}

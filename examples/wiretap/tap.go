@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -20,23 +21,26 @@ import (
 
 // A tap reports to a point what a ring at one place sees.
 type tap struct {
-	place    place
-	record   func(hashing.Flow, time.Time, ...hashing.Packet) // to a point
-	seed     uint64
-	identify *hashing.Identifier
-	to       netip.Prefix // count only packets to these addresses, if it is valid
-	ring     *ring
-	flows    table // what it saw
-	done     sync.WaitGroup
-	end      sync.Once
+	place        place
+	promiscuous  bool
+	record       func(hashing.Flow, time.Time, ...hashing.Packet) // to a point
+	seed         uint64
+	identify     *hashing.Identifier
+	to           netip.Prefix // count only packets to these addresses, if it is valid
+	ring         *ring
+	flows        table // what it saw
+	since, until int64 // count packets of that time, ns; the lock of flows guards it
+	done         sync.WaitGroup
+	end          sync.Once
 
 	counted, others, bundles atomic.Uint64 // since the beginning
 
 	mu       sync.Mutex
 	failures error // since somebody looked
+	away     error // the interface went away, and what finding it again said last
 }
 
-// openTap opens a place's ring, and starts reporting to the point.
+// openTap opens a place's ring, and reports to the point what that holds once it begins.
 func openTap(p place, o *options, point *hoplag.Point) (*tap, error) {
 	t := newTap(p, o, point)
 	err := programs.In(p.namespace, func() (err error) {
@@ -53,7 +57,7 @@ func openTap(p place, o *options, point *hoplag.Point) (*tap, error) {
 func newTap(p place, o *options, point *hoplag.Point) *tap {
 	seed := point.Seed()
 	return &tap{
-		place: p, record: point.Record, seed: seed, to: o.net,
+		until: math.MaxInt64, place: p, promiscuous: o.promiscuous, record: point.Record, seed: seed, to: o.net,
 		identify: hashing.NewIdentifier(seed, hashing.LinkEthernet, hashing.Tunnels{}),
 	}
 }
@@ -70,6 +74,8 @@ func (t *tap) take(packets iter.Seq[captured]) {
 	defer t.flows.Unlock()
 	for c := range packets {
 		switch {
+		case c.at < t.since || c.at >= t.until:
+			continue
 		case c.bundle:
 			bundles++
 			continue
@@ -123,7 +129,7 @@ func (t *tap) report(frames [][]byte, times []int64, odd bool) {
 // plain frame, of which it is the last header, and reports whether it did.
 func clearChecksum(b []byte) bool {
 	const ethernet, ipv4, ipv6 = 14, 20, 40
-	if len(b) < ethernet+ipv6+8 {
+	if len(b) < ethernet+ipv4+8 {
 		return false
 	}
 	at, proto := ethernet+ipv4, b[ethernet+9]
@@ -165,6 +171,20 @@ func (t *tap) close() error {
 	return err
 }
 
+// look finds the interface again if it went away.
+func (t *tap) look() {
+	if t.ring.bound().Ifindex >= 0 {
+		return
+	}
+	err := programs.In(t.place.namespace, func() error { return t.ring.find(t.place, t.promiscuous) })
+	if err == nil {
+		err = t.ring.begin()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.away = errors.Join(errors.New("the interface went away"), err)
+}
+
 // failed keeps an error for problem.
 func (t *tap) failed(err error) {
 	t.mu.Lock()
@@ -175,8 +195,8 @@ func (t *tap) failed(err error) {
 // problem returns what went wrong since the last call, such as that the interface is down.
 func (t *tap) problem() error {
 	t.mu.Lock()
-	err := errors.Join(t.failures, t.ring.problem())
-	t.failures = nil
+	err := errors.Join(t.failures, t.ring.problem(), t.away)
+	t.failures, t.away = nil, nil
 	t.mu.Unlock()
 	if err != nil {
 		err = fmt.Errorf("%v: %w", t.place, err)

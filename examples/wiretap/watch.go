@@ -39,7 +39,12 @@ func watchRings(ctx context.Context, o *options, out *output) (err error) {
 	ctx, end := o.begin(ctx)
 	var over atomic.Int64 // when nothing more was expected
 	go func() {
-		<-ctx.Done()
+		w.until(ctx)
+		w.atOnce(func() error {
+			now := time.Now().UnixNano()
+			w.taps[0].until, w.taps[1].until = now, now
+			return nil
+		})
 		var both sync.WaitGroup
 		both.Go(w.taps[1].stop)
 		both.Go(w.taps[0].stop)
@@ -65,11 +70,26 @@ func watchRings(ctx context.Context, o *options, out *output) (err error) {
 	return errors.Join(err, out.end(&total{seen: s, Missing: int64(s.Sent+s.Dropped[0]) - int64(s.Received+s.Dropped[1])}))
 }
 
-// open opens everything, the second place before the first one, so that nothing looks lost that was not.
+// until waits until the context is done, and looks for interfaces that went away.
+func (w *watch) until(ctx context.Context) {
+	tick := time.NewTicker(w.o.cut)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+			w.taps[1].look()
+			w.taps[0].look()
+		}
+	}
+}
+
+// open opens everything, and begins at both places at once, so that nothing looks lost that was not, and nothing
+// that was lost is missed.
 func (w *watch) open() (err error) {
 	w.o.key = cmp.Or(w.o.key, rand.Text())
 	places := [2]place{w.o.from, w.o.to}
-	for _, i := range []int{1, 0} {
+	for i := range places {
 		if w.points[i], err = hoplag.NewPoint(w.o.config(places[i])); err != nil {
 			return err
 		}
@@ -77,7 +97,25 @@ func (w *watch) open() (err error) {
 			return err
 		}
 	}
-	return nil
+	return w.atOnce(func() error {
+		for i, t := range w.taps {
+			if err := t.ring.begin(); err != nil {
+				return fmt.Errorf("%v: %w", places[i], err)
+			}
+		}
+		now := time.Now().UnixNano()
+		w.taps[0].since, w.taps[1].since = now, now
+		return nil
+	})
+}
+
+// atOnce calls a function while neither tap counts, so that both begin, and end, at the same time.
+func (w *watch) atOnce(f func() error) error {
+	for _, t := range w.taps {
+		t.flows.Lock()
+		defer t.flows.Unlock()
+	}
+	return f()
 }
 
 // close closes everything that was opened.
@@ -109,10 +147,13 @@ func (w *watch) row(r hoplag.Report) *row {
 	now := w.seen()
 	row := &row{Report: r, seen: now.plus(w.last, -1)}
 	w.last = now
+	for i, t := range w.taps {
+		row.Dropped[i] = t.ring.droppedBefore(r.Start.Add(r.Length))
+	}
 	d := &row.Report.Forth
 	row.Sent, row.Received = d.Sent, d.Received
 	switch {
-	case !errors.Is(d.Err, estimate.ErrClocks):
+	case !errors.Is(d.Err, estimate.ErrClocks), d.Mean >= 0 && row.Dropped != [2]uint64{}: // records were late then
 	case d.Mean < 0:
 		d.Err = turned(w.o.from, w.o.to)
 	default: // late records hide how early packets come

@@ -217,7 +217,7 @@ func (t *total) add(s *areas.Span, losses, whole, unknown bool) {
 		return
 	}
 	t.lossy.add(0, (a.Least+a.Most-b.Least-b.Most)/2, sq(a.Most-a.Least)/4+sq(b.Most-b.Least)/4, 0)
-	t.lost += s.Gone
+	t.lost += s.Gone[1]
 }
 
 func (x *span) add(packets, time, variance, usual float64) {
