@@ -283,6 +283,11 @@ func (a *Areas) count(to int, visit func(c *areaCell, level uint64)) (lost, extr
 	return lost, extra, out - lost + extra
 }
 
+// Ended reports whether nothing is on its way in so many cells from one on, as far as the latest Settle told what was lost.
+func (a *Areas) Ended(cell, n int) bool {
+	return !slices.ContainsFunc(a.places[cell:cell+n], func(at uint32) bool { return at > 0 && a.cells[at-1].level != a.cells[at-1].told })
+}
+
 // longestKept is the greatest number of cuts that are kept for packets on their way.
 const longestKept = 600.0
 

@@ -112,14 +112,14 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3704, 3922},
+	".":              {3732, 3931},
 	"estimate":       {875, 1163},
-	"estimate/areas": {3295, 991},
+	"estimate/areas": {3300, 991},
 	"estimate/joint": {1521, 957},
 	"estimate/clock": {1126, 895},
 	"lda":            {2680, 3142},
 	"lda/control":    {450, 757},
-	"lda/flows":      {468, 264},
+	"lda/flows":      {465, 266},
 	"lda/lost":       {547, 407},
 	"lda/mplane":     {1607, 1201},
 	"lda/kernel":     {2361, 1945},
