@@ -85,10 +85,7 @@ func New(most int, cut time.Duration, begin int64, underWay bool) *Meter {
 	m := &Meter{areas: areas.New([]int{2 * cells * most}, 64, 32), length: float64(cut), all: map[hashing.Flow]*flow{}, most: most}
 	m.reports = []report{{limit: math.MaxUint64}}
 	m.limits = [2]uint64{math.MaxUint64, math.MaxUint64}
-	m.areas.Begin(begin)
-	if underWay {
-		m.areas.UnderWay()
-	}
+	m.areas.Begin(begin, underWay)
 	return m
 }
 
