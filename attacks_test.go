@@ -390,3 +390,14 @@ func TestForgedFlowMixes(t *testing.T) {
 		})
 	}
 }
+
+func TestFormat(t *testing.T) {
+	for ns, want := range map[float64]string{
+		0: "0.000 ns", 1: "1.000 ns", 999.94: "999.9 ns", 999.96: "1.000 µs", 12345: "12.35 µs", -39137000: "-39.14 ms",
+		1e9: "1.000 s", 99.9996e9: "100.0 s", 3.6e12: "3600 s", math.Inf(1): "∞", math.Inf(-1): "-∞",
+	} {
+		if got := Format(ns); got != want {
+			t.Errorf("%v ns is %s, want %s", ns, got, want)
+		}
+	}
+}

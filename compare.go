@@ -190,6 +190,9 @@ func (c *comparison) take(p *pair) {
 		w.compare(up, down, p, func(sent, received uint64) {
 			c.clocks.messages.add(&c.config, d, sent, received, (p.through+1)*int64(c.config.Cut))
 		})
+		if f := &w.fastest; f.known {
+			c.meeting.most[d] = f.key - w.lag + int64(mostDrift*float64(p.through*int64(c.config.Cut)-f.at))
+		}
 	}
 	c.paired = p.through
 }
@@ -224,7 +227,6 @@ func (c *comparison) release() Report {
 	c.held = append(c.held[:0], c.held[1:]...)
 	r.Err, c.meeting.turns = cmp.Or(r.Err, c.meeting.turns), nil
 	guessed := c.meeting.asks == nil && !c.config.ClocksAgree // when records come tells which cuts belong together
-	slow := !c.config.ClocksAgree && c.meeting.ends[first].used != nil && c.meeting.ends[first].used.key > 2*int64(c.config.Cut)
 	for d, into := range [2]*Traffic{&r.Forth, &r.Back} {
 		w, was := c.ways[d], c.ways[d].told
 		w.told, w.ends = h.ways[d], c.waiting != nil && c.waiting.begins
@@ -233,7 +235,7 @@ func (c *comparison) release() Report {
 			into.Err = cmp.Or(into.Err, r.Err)
 		} else if errors.Is(into.Err, ErrIdle) && h.after == h.ended {
 			into.Err = cmp.Or(r.Err, into.Err) // nobody knows what passed
-		} else if errors.Is(into.Err, ErrUnlike) && (guessed || slow) {
+		} else if errors.Is(into.Err, ErrUnlike) && guessed {
 			into.Err = fmt.Errorf("%w; or %w", into.Err, errApart)
 		} else if was.least < -aligned && was.added-was.lag != w.told.added-w.told.lag {
 			into.Err = cmp.Or(into.Err, errApart)

@@ -97,8 +97,8 @@ type Config struct {
 	// stand still between ticks is an error; the system's clock, which ticks in milliseconds on some systems, is not checked for that.
 	Clock interface{ Now() time.Time }
 
-	// Cells are the sizes of the counters, with sums of 64 bits; the zero value stands for those of [lda.DefaultConfig] with digests of
-	// 32 bits and banks at shifts of 0, 2, 4 and 8: among up to half a million messages on their way one is sparse.
+	// Cells are the sizes of the counters, with sums of 64 bits and digests; the zero value stands for those of [lda.DefaultConfig]
+	// with digests of 32 bits and banks at shifts of 0, 2, 4 and 8: among up to half a million messages on their way one is sparse.
 	Cells lda.Config
 
 	// Flows is how many flows to tell apart in a report, up to 2^20, or 0 for none.
@@ -168,6 +168,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("hoplag: Cells: %w", err)
 	} else if c.Cells.SumBits < 64 { // nobody knows beforehand how long packets wait
 		return bad("Cells.SumBits", c.Cells.SumBits, "64: narrower sums wrap")
+	} else if c.Cells.DigestBits == 0 {
+		return bad("Cells.DigestBits", 0, "1 to 32: counts alone cannot tell a lost packet from one on its way")
 	}
 	return nil
 }

@@ -28,6 +28,7 @@ type meeting struct {
 	added   bool         // to it
 	blocked bool         // waiting for a shard
 	turns   error        // two points took turns as one since the latest report
+	most    [2]int64     // the second clock is ahead by no more, and the first one, as packets show
 }
 
 // An asks asks what is missing in trails, and returns the names, and the trails that it asked about, which may be fewer.
@@ -140,7 +141,7 @@ func (s *source) pop() *record {
 
 // apart returns how far the second point's clock is ahead of the first's, as far as the transport shows: to within a
 // round trip, or the time that records take. It may be wrong by doubt: half a round trip of a follower's exchanges, or
-// as long as records may differ in how long they take.
+// as long as records may differ in how long they take. No packet comes before it is sent.
 func (m *meeting) apart() (apart, doubt int64) {
 	if m.seal.config.ClocksAgree {
 		return 0, 0
@@ -149,7 +150,10 @@ func (m *meeting) apart() (apart, doubt int64) {
 	if doubt = m.cut / 2; m.asks != nil {
 		doubt = a.key / 2
 	}
-	return a.x - b.x, doubt
+	if apart = a.x - b.x; -m.most[back] <= m.most[forth] {
+		apart = min(max(apart, -m.most[back]), m.most[forth])
+	}
+	return apart, doubt
 }
 
 // silent says why nothing has been compared for a while.
@@ -164,7 +168,7 @@ func (m *meeting) silent() error {
 	return ErrSilent
 }
 
-// align chooses which cuts correspond. It changes its mind only if another choice is clearly better.
+// align chooses which cuts correspond. It changes its mind only if another choice is clearly better. If that is far off, pairs begin anew.
 func (m *meeting) align() {
 	apart, _ := m.apart()
 	clear := 0.75
@@ -172,7 +176,9 @@ func (m *meeting) align() {
 		clear += float64(m.ends[first].used.fell+m.ends[second].used.fell) / float64(m.cut)
 	}
 	if cuts := float64(apart) / float64(m.cut); !m.warm || math.Abs(cuts-float64(m.ends[first].lag)) > clear {
-		m.ends[first].lag = int64(math.Round(cuts))
+		lag := int64(math.Round(cuts))
+		m.warm = m.warm && max(lag-m.ends[first].lag, m.ends[first].lag-lag) < 2 // or cuts were compared that are far apart
+		m.ends[first].lag = lag
 	}
 }
 
@@ -193,8 +199,9 @@ type pair struct {
 // next returns the next pair, if both points' cuts have come. Its tallies are to be given back.
 func (m *meeting) next() (pair, bool) {
 	for m.warm || m.start() {
-		m.align()
-		if !m.added {
+		if m.align(); !m.warm {
+			continue
+		} else if !m.added {
 			m.join()
 		}
 		s, most, even := m.behind()
@@ -229,7 +236,8 @@ func (m *meeting) start() bool {
 		var waiting, part [2]bool
 		m.each(func(s *source) {
 			if s.part = false; len(s.queue) > 0 && !waiting[s.of.point] {
-				s.of.used, waiting[s.of.point] = s.queue[0].ahead, true
+				waiting[s.of.point] = true
+				m.use(s)
 			}
 		})
 		if waiting != [2]bool{true, true} {
@@ -250,6 +258,13 @@ func (m *meeting) start() bool {
 			m.warm, m.pair.begins = true, true
 			return true
 		}
+	}
+}
+
+// use compares the session of the next record of a shard.
+func (m *meeting) use(s *source) {
+	if ahead := s.queue[0].ahead; s.of.used != ahead {
+		s.of.used, m.most = ahead, [2]int64{math.MaxInt64, math.MaxInt64}
 	}
 }
 
@@ -274,7 +289,7 @@ func (m *meeting) admit(s *source) {
 	if head.step != 0 {
 		m.pair.step, m.pair.whose = head.step, s.of.name
 	}
-	s.of.used = head.ahead
+	m.use(s)
 	s.part, s.through, head.fresh = true, head.after, false
 }
 

@@ -281,14 +281,16 @@ const (
 
 func newHistory(limit int) *history { return &history{limit: limit, readers: map[uint64]reader{}} }
 
-// add keeps a cut, and drops the oldest ones if there is no room.
+// add keeps a cut, and drops the oldest ones if there is no room. What all readers have goes when they read, or before more room is taken.
 func (h *history) add(s stored, now int64) {
 	h.cuts = append(h.cuts, s)
 	h.size += storedSize + len(s.data)
 	for h.size > h.limit && len(h.cuts) > 1 {
 		h.drop(1)
 	}
-	h.forget(now)
+	if len(h.cuts) == cap(h.cuts) || len(h.readers) == 0 {
+		h.forget(now)
+	}
 }
 
 // drop drops the oldest n cuts.

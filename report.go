@@ -160,7 +160,13 @@ func (r Report) String() string {
 	return b.String()
 }
 
-func name(s string) string { return cmp.Or(s, "?") }
+// name returns a name as a line can have it.
+func name(s string) string {
+	if q := strconv.Quote(s); len(q) > len(s)+2 {
+		return q
+	}
+	return cmp.Or(s, "?")
+}
 
 // measured reports whether anything is known: zero Traffic is none.
 func (d *Traffic) measured() bool { return d.Err != nil || d.Sent+d.Received > 0 }
@@ -185,6 +191,8 @@ func (d Traffic) String() string {
 	}
 	if d.LossUnknown && d.Received > 0 {
 		fmt.Fprintf(&b, ", received %d, loss not known yet", d.Received)
+	} else if errors.Is(d.Err, ErrUnlike) { // nobody knows which were lost
+		fmt.Fprintf(&b, ", sent %d, received %d", d.Sent, d.Received)
 	} else if d.Sent+d.Received > 0 {
 		fmt.Fprintf(&b, ", sent %d, lost %d (%.2f %%)", d.Sent, d.Lost, 100*float64(d.Lost)/float64(max(d.Sent, 1)))
 	}
@@ -258,7 +266,7 @@ func inText(err error) error {
 }
 
 // Metrics keeps totals and the latest report of each pair of points, and shows
-// them to Prometheus. The zero value is ready to use, by any number of goroutines.
+// them to Prometheus. The zero value is ready to use, by any number of goroutines. Names tell pairs apart.
 //
 //	var metrics hoplag.Metrics
 //	http.Handle("/metrics", &metrics)
@@ -267,7 +275,7 @@ func inText(err error) error {
 //	}
 type Metrics struct {
 	mu    sync.Mutex
-	pairs map[[2]string]*totals // by the names of the points
+	pairs map[[2]string]*totals // by the labels of the points
 }
 
 // totals belongs to one pair of points.
@@ -288,7 +296,7 @@ type pathTotals struct {
 func (m *Metrics) Add(r Report) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key := [2]string{r.From, r.To}
+	key := [2]string{label(r.From), label(r.To)}
 	if m.pairs == nil {
 		m.pairs = map[[2]string]*totals{}
 	}

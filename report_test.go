@@ -10,6 +10,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +24,7 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda"
 	"github.com/hoplag/hoplag/lda/flows"
+	"github.com/hoplag/hoplag/lda/lost"
 )
 
 func sampleReport() Report {
@@ -35,11 +37,12 @@ func sampleReport() Report {
 			DeviationInterval95: estimate.Interval{Low: 27e6, High: math.Inf(1), Confidence: 0.95},
 			Quantiles: []lda.Quantile{{P: 0.99, Delay: 91.2e6,
 				Interval: estimate.Interval{Low: 90e6, High: 93e6, Confidence: 0.95}}},
-			AtMost: []float64{0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 40, 60, 95, 95, 95, 95, 95, 95, 95},
-			Flows:  []flows.Delay{{Flow: 1 << 60, Mean: 4e6, Sent: 9}},
+			AtMost:  []float64{0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 40, 60, 95, 95, 95, 95, 95, 95, 95},
+			Flows:   []flows.Delay{{Flow: 1 << 60, Mean: 4e6, Sent: 9}},
+			Missing: []lost.Name{{ID: 1 << 60, Packet: 1 << 60, Sent: 1 << 60}},
 		},
 		Back: Traffic{Err: ErrIdle},
-		Clock: clock.Reading{Offset: -1e6, Drift: 3e-5,
+		Clock: clock.Reading{Time: 7e9 + 1<<60, Offset: -1e6, Drift: 3e-5,
 			Likely: estimate.Interval{Low: -1.001e6, High: -0.999e6, Confidence: 0.95}},
 		Err: fmt.Errorf("%w: no route", ErrSilent),
 	}
@@ -59,8 +62,8 @@ func TestReportInJSON(t *testing.T) {
 		data, err := json.Marshal(want)
 		must0(t, err)
 		var got Report
-		if err := json.Unmarshal(data, &got); err != nil {
-			t.Fatal(err)
+		if err := json.Unmarshal(data, &got); err != nil || regexp.MustCompile(`[^"0-9]\d{17}`).Match(data) { // others have 53 bits
+			t.Fatal(err, string(data))
 		}
 		if diff := cmp.Diff(want, got, sameErrors); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -110,9 +113,11 @@ func TestReportString(t *testing.T) {
 	if got := (Report{Forth: idle, Back: idle, ClockErr: errors.New("nothing came back")}).String(); got != zero {
 		t.Errorf("got %s", got)
 	}
-	const nothing = "? → ?  not measured"
-	if got := (Report{}).String(); got != nothing {
-		t.Errorf("a zero report is %s", got)
+	const unlike = "? → ?  the points do not see the same packets, sent 3, received 2"
+	const nothing = `? → "b\n\xff"  not measured`
+	none := Report{Forth: Traffic{Err: ErrUnlike, Sent: 3, Received: 2, Lost: 1}}
+	if a, b := none.String(), (Report{To: "b\n\xff"}).String(); a != unlike || b != nothing {
+		t.Errorf("got %s, and of nothing %s", a, b)
 	}
 	r = Report{From: "a", To: "b", Begins: true, Back: idle, Forth: Traffic{
 		Mean: 5e6, Received: 90, Sent: 90, MeanInterval95: estimate.Interval{Low: 4e6, High: 6e6}}}
@@ -121,17 +126,6 @@ func TestReportString(t *testing.T) {
 		r.Back, want = r.Forth, "5.000 ms (4.000 ms to 6.000 ms), "+want
 		if got, want := r.String(), "a → b  "+want+"; back "+want; got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
-		}
-	}
-}
-
-func TestFormat(t *testing.T) {
-	for ns, want := range map[float64]string{
-		0: "0.000 ns", 1: "1.000 ns", 999.94: "999.9 ns", 999.96: "1.000 µs", 12345: "12.35 µs", -39137000: "-39.14 ms",
-		1e9: "1.000 s", 99.9996e9: "100.0 s", 3.6e12: "3600 s", math.Inf(1): "∞", math.Inf(-1): "-∞",
-	} {
-		if got := Format(ns); got != want {
-			t.Errorf("%v ns is %s, want %s", ns, got, want)
 		}
 	}
 }
@@ -179,12 +173,15 @@ func TestMetrics(t *testing.T) {
 	}
 	var none Metrics // of a mean without ends
 	endless := estimate.Interval{High: math.Inf(1)}
+	none.Add(Report{From: "\xff"})
+	none.Add(Report{From: "\xfe"}) // is the same in UTF-8
 	none.Add(Report{Length: time.Second})
 	none.Add(Report{Start: time.Time{}.Add(3 * time.Second), Forth: Traffic{Received: 100, Flows: []flows.Delay{{MeanInterval95: endless}}}})
 	w = httptest.NewRecorder()
 	none.ServeHTTP(w, nil)
-	if s := w.Body.String(); strings.Contains(s, "hoplag_delay_seconds_count") || strings.Contains(s, "hoplag_flow_delay") {
-		t.Errorf("what is not known has a line:\n%s", w.Body)
+	if s := w.Body.String(); !strings.Contains(s, "reports_total{from=\"�\",to=\"\"} 2") ||
+		strings.Contains(s, "hoplag_delay_seconds_count") || strings.Contains(s, "hoplag_flow_delay") {
+		t.Errorf("what is not known has a line, or names have no single one:\n%s", w.Body)
 	} else if !strings.Contains(s, "hoplag_reports_failed_total{from=\"\",to=\"\"} 1\n") {
 		t.Errorf("the gap between two reports has no line:\n%s", s)
 	}
@@ -441,7 +438,8 @@ func TestKeysAreLong(t *testing.T) {
 		ok     bool
 	}{
 		{Config{}, false}, {Config{Key: NewKey("fifteen bytes..")}, false}, {Config{Key: testKey}, true},
-		{Config{Key: testKey, Cells: lda.Config{Banks: [4]lda.Bank{{Rows: 8}}, SumBits: 40}}, false},
+		{Config{Key: testKey, Cells: lda.Config{Banks: [4]lda.Bank{{Rows: 8}}, SumBits: 40, DigestBits: 1}}, false},
+		{Config{Key: testKey, Cells: lda.Config{Banks: [4]lda.Bank{{Rows: 8}}, SumBits: 64}}, false},
 	} {
 		if err := c.config.validate(); (err == nil) != c.ok || err != nil && !errors.Is(err, estimate.ErrConfig) {
 			t.Errorf("%+v: %v", c.config, err)

@@ -2,6 +2,7 @@ package hoplag
 
 import (
 	"math"
+	"slices"
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/lda"
@@ -47,7 +48,7 @@ type way struct {
 
 	// Packets that were alone in a cell: the latest sent one of each cell.
 	sent  []single   // nil if clocks agree
-	hasty []received // in the latest pair, of which nobody knows yet who sent them
+	hasty []received // lately, of which nobody knows yet who sent them
 }
 
 // A ledger is what account keeps from report to report of a session.
@@ -170,7 +171,7 @@ func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint6
 		w.tardy = append(w.tardy, tardy{p.after, n})
 	}
 	if w.sent != nil {
-		w.match(up, down, p.through, sample)
+		w.match(up, down, p.through, p.doubt/int64(w.config.Cut), sample)
 	}
 	down.shift(w.added)
 	start, end := w.ofSender(p.after, w.lag), w.ofSender(p.through, w.lag)
@@ -282,8 +283,9 @@ const (
 
 func (s *single) recent(cut int64) bool { return s.cut != 0 && uint32(cut)-s.cut < longestDelay }
 
-// match finds packets that were alone in a cell at both points, whatever cuts they passed in.
-func (w *way) match(up, down *tally, cut int64, sample func(sent, received uint64)) {
+// match finds packets that were alone in a cell at both points, whatever cuts they passed in: they may seem to come so many before they
+// are sent.
+func (w *way) match(up, down *tally, cut, before int64, sample func(sent, received uint64)) {
 	if up != nil {
 		up.all.Singles(func(cell int, digest uint32, stamp uint64) {
 			s := &w.sent[cell]
@@ -304,23 +306,22 @@ func (w *way) match(up, down *tally, cut int64, sample func(sent, received uint6
 		}
 		return s.digest == digest
 	}
-	for _, e := range w.hasty {
-		found(e.cell, e.digest, e.stamp)
-	}
-	if w.hasty = w.hasty[:0]; down == nil {
+	w.hasty = slices.DeleteFunc(w.hasty, func(e received) bool { return found(e.cell, e.digest, e.stamp) || cut-e.cut > before })
+	if down == nil {
 		return
 	}
 	down.all.Singles(func(cell int, digest uint32, stamp uint64) {
 		if !found(cell, digest, stamp) {
-			w.hasty = append(w.hasty, received{cell, digest, stamp})
+			w.hasty = append(w.hasty, received{cell, digest, stamp, cut})
 		}
 	})
 }
 
-// A received is a packet that was alone in its cell where it came. It may be sent in the next pair, whose cuts end sooner
-// at the sender: without these, the fastest of a burst at the end of a cut would be missing.
+// A received is a packet that was alone in its cell where it came. It may be sent in one of the next pairs, whose cuts end
+// sooner at the sender: without these, the fastest of a burst at the end of a cut would be missing.
 type received struct {
 	cell   int
 	digest uint32
 	stamp  uint64
+	cut    int64
 }

@@ -125,7 +125,7 @@ func (a *Accumulator) Gap() {
 		a.ends[i].to = 0
 	}
 	a.from, a.started = 0, false
-	a.areas.Begin(a.end) // reports that end before the next interval have none
+	a.areas.Begin(a.end, false) // reports that end before the next interval have none
 }
 
 // through returns the last cut of the report so far.
@@ -153,11 +153,8 @@ func (a *Accumulator) Add(start, end int64, up, down *Aggregator) error {
 		a.Gap()
 	}
 	if !a.started {
-		a.areas.Begin(start)
-		if a.underWay {
-			a.areas.UnderWay()
-			a.underWay = false
-		}
+		a.areas.Begin(start, a.underWay)
+		a.underWay = false
 	}
 	a.end, a.started, a.current = end, true, false
 	a.cut(start, up, down)

@@ -36,8 +36,7 @@ func (a *Accumulator) Samples() estimate.Empirical { return a.distribute().Empir
 func (a *Accumulator) Quantile(p, confidence float64) (Quantile, error) {
 	d := a.distribute()
 	slower := min(1, d.strays+a.unseen(d.more, (1-confidence)/2))
-	q := Quantile{P: p, Interval: d.interval(p/(1-slower), confidence)}    // if all strays are slower,
-	q.Interval.Low = d.interval((p-d.strays)/(1-d.strays), confidence).Low // or faster
+	q := Quantile{P: p, Interval: d.interval((p-d.strays)/(1-d.strays), p/(1-slower), confidence)} // if all strays are faster, or slower
 	if !q.Interval.Bounded() {
 		const few = "lda: %w: %d delays do not bound quantile %v with confidence %v"
 		return Quantile{P: p}, fmt.Errorf(few, estimate.ErrNoSamples, d.N(), p, confidence)
@@ -72,20 +71,22 @@ func (a *Accumulator) distribute() *distribution {
 	return d
 }
 
-// interval returns the interval of the p-quantile of the packets received. It takes these to be as many as would give a
-// sample drawn one by one from them the variance that Result.byChance says.
-func (d *distribution) interval(p, confidence float64) estimate.Interval {
-	i := d.QuantileInterval(p, confidence)
-	if tail := (1 - confidence) / 2; d.chance < 1 && i.Confidence < 1 {
-		n := float64(d.N())
-		all := min(1e6*n, math.Ceil(n/(1-d.chance)))
-		i.Low, i.High = math.Inf(-1), math.Inf(1)
-		if low := leastOf(n, max(1, math.Floor(p*all)), all, tail); low > 0 {
-			i.Low, _ = d.Quantile((low - 0.5) / n)
-		}
-		if high := leastOf(n, all-math.Ceil(p*all)+1, all, tail); high > 0 {
-			i.High, _ = d.Quantile((n - high + 0.5) / n)
-		}
+// interval returns the interval from the low- to the high-quantile of the packets received. It takes these to be as many
+// as would give a sample drawn one by one from them the variance that Result.byChance says.
+func (d *distribution) interval(low, high, confidence float64) estimate.Interval {
+	tail, n := (1-confidence)/2, float64(d.N())
+	if d.chance >= 1 || n == 0 || !(low > 0 && high < 1 && tail > 0 && tail < 0.5) {
+		i := d.QuantileInterval(high, confidence)
+		i.Low = d.QuantileInterval(low, confidence).Low
+		return i
+	}
+	i := estimate.Interval{Low: math.Inf(-1), High: math.Inf(1), Confidence: confidence}
+	all := min(1e6*n, math.Ceil(n/(1-d.chance)))
+	if k := leastOf(n, max(1, math.Floor(low*all)), all, tail); k > 0 {
+		i.Low, _ = d.Quantile((k - 0.5) / n)
+	}
+	if k := leastOf(n, all-math.Ceil(high*all)+1, all, tail); k > 0 {
+		i.High, _ = d.Quantile((n - k + 0.5) / n)
 	}
 	return i
 }

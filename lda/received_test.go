@@ -198,7 +198,7 @@ func TestBothAreAlone(t *testing.T) {
 	a, r := Accumulator{degrees: 1, alone: estimate.Delay{StdDev: 5, N: 2}}, Result{Received: 2}
 	a.tellAlone(&r)
 	d := distribution{Empirical: estimate.NewEmpirical([]float64{3, 4}), chance: r.byChance()}
-	if i := d.interval(0.1, 0.95); i.Low != 3 || i.High != 3 || r.deviationDegrees != math.MaxInt32 || r.calmDegrees != 0 {
+	if i := d.interval(0.1, 0.1, 0.95); i.Low != 3 || i.High != 3 || r.deviationDegrees != math.MaxInt32 || r.calmDegrees != 0 {
 		t.Errorf("%+v with %d degrees of freedom, and %d of one packet", i, r.deviationDegrees, r.calmDegrees)
 	}
 }

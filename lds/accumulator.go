@@ -87,11 +87,8 @@ func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 		a.Gap()
 	}
 	if !a.started {
-		a.areas.Begin(start)
+		a.areas.Begin(start, a.underWay || strangers(up, down))
 		a.since = start
-		if a.underWay || strangers(up, down) {
-			a.areas.UnderWay()
-		}
 	}
 	a.end, a.started, a.underWay, a.current = end, true, false, false
 	for i := range up.cells {

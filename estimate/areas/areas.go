@@ -130,13 +130,13 @@ func New(groups []int, sumBits, digestBits uint8) *Areas {
 	}
 	a.groups = append(a.groups, total)
 	a.places, a.passes, a.sends = make([]uint32, total), make([]bool, total), make([]bool, total)
-	a.Begin(0)
+	a.Begin(0, false)
 	return a
 }
 
-// Begin says that an interval begins at a time, and that what was outstanding
-// before it is unknown, on its way or lost. The next cut has number 1.
-func (a *Areas) Begin(start int64) {
+// Begin says that an interval begins at a time, and that what was outstanding before it is unknown, on its way
+// or lost, and whether packets were on their way. The next cut has number 1.
+func (a *Areas) Begin(start int64, underWay bool) {
 	clear(a.places)
 	clear(a.passes)
 	clear(a.sends)
@@ -144,14 +144,12 @@ func (a *Areas) Begin(start int64) {
 	a.taken = a.taken[:0]
 	a.cells, a.events, a.placed, a.judged = a.cells[:0], a.events[:0], 0, 0
 	a.begun, a.told, a.proven, a.surplus, a.joined = start, 0, 0, 0, [2]joiners{}
-	a.ends, a.before, a.underWay, a.skewed, a.negative, a.seen = append(a.ends[:0], start), 0, false, false, -1, -1
+	a.ends, a.before, a.underWay, a.skewed, a.negative, a.seen = append(a.ends[:0], start), 0, underWay, false, -1, -1
 	a.net = append(a.net[:0], 0, 0)
 }
 
-// UnderWay says that packets were on their way at the beginning.
-func (a *Areas) UnderWay() { a.underWay = true }
-
-// Empty says that none was after all: it would be known by now. Others' patience tells how long packets take at most.
+// Empty says that no packet was on its way at the beginning after all: it would be known by now. Others' patience tells
+// how long packets take at most.
 func (a *Areas) Empty(patience float64) { a.underWay, a.longest = false, patience/patienceFactor }
 
 // Before returns how many nanoseconds after the beginning packets still arrived that were on their way then, as
@@ -281,6 +279,11 @@ func (a *Areas) count(to int, visit func(c *areaCell, level uint64)) (lost, extr
 		}
 	}
 	return lost, extra, out - lost + extra
+}
+
+// Ended reports whether nothing is on its way in so many cells from one on, as far as the latest Settle told what was lost.
+func (a *Areas) Ended(cell, n int) bool {
+	return !slices.ContainsFunc(a.places[cell:cell+n], func(at uint32) bool { return at > 0 && a.cells[at-1].level != a.cells[at-1].told })
 }
 
 // longestKept is the greatest number of cuts that are kept for packets on their way.

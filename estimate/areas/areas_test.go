@@ -56,7 +56,7 @@ func whenDue(a *Areas, pairs [][]CellPair, window, most int, visit func(from int
 
 // passAreas gives cells what passes them, up to a number of cuts.
 func passAreas(a *Areas, cells int, packets []truth.Packet, cuts int) {
-	a.Begin(0)
+	a.Begin(0, false)
 	for _, pairs := range pairsOf(cells, packets, cuts) {
 		pass(a, pairs)
 	}
@@ -246,7 +246,7 @@ func TestAreasTellStep(t *testing.T) {
 func TestAreasAllocate(t *testing.T) {
 	const cells, busy = 10_000, 100
 	a := New([]int{cells}, 64, 32)
-	a.Begin(0)
+	a.Begin(0, false)
 	k := int64(0)
 	step := func() {
 		for i := range busy {

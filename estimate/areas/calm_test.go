@@ -11,7 +11,7 @@ import (
 func TestCalmIntervals(t *testing.T) {
 	const cells, cuts, window = 24, 40, 8
 	begun := New([]int{1}, 64, 32)
-	begun.UnderWay()
+	begun.Begin(0, true)
 	if begun.Cut(0, CellPair{1, 1<<32 | 1, 2, 1<<32 | 1}); len(begun.calm) != 1 {
 		t.Error("no interval is calm where packets are on their way at the beginning")
 	}
@@ -27,9 +27,7 @@ func TestCalmIntervals(t *testing.T) {
 		var all [3]*Areas
 		for i := range all {
 			all[i] = New([]int{cells / 2, cells / 2}, 64, []uint8{0, 16, 32}[seed%3])
-			if all[i].Begin(0); seed%4 == 3 {
-				all[i].UnderWay()
-			}
+			all[i].Begin(0, seed%4 == 3)
 		}
 		for k, pairs := range pairsOf(cells, packets, cuts) {
 			for i, at := range all[2].places {

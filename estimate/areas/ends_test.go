@@ -119,7 +119,7 @@ func TestRareSlowAtAnEnd(t *testing.T) {
 // no age that is not a number.
 func TestBurstBeforeDelays(t *testing.T) {
 	a := New([]int{1}, 64, 32)
-	a.UnderWay()
+	a.Begin(0, true)
 	for k := range int64(4) {
 		var c CellPair
 		if k == 2 {

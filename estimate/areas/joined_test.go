@@ -35,7 +35,7 @@ func TestCopiesDoNotLinger(t *testing.T) {
 			copies[p.Received/areaLength]++
 		}
 		a, before := New([]int{cells}, 64, 32), 0.0
-		a.UnderWay()
+		a.Begin(0, true)
 		whenDue(a, pairs, 1, settling, func(from int, got Transit, err error) {
 			_, extra, _ := a.Losses(from + 1)
 			of := truth.Of(packets, int64(from)*areaLength, int64(from+1)*areaLength)
@@ -93,8 +93,7 @@ func TestFasterThanAtTheBeginning(t *testing.T) {
 		}
 	}
 	a := New([]int{cells}, 64, 32)
-	a.Begin(begins * areaLength)
-	a.UnderWay()
+	a.Begin(begins*areaLength, true)
 	for k, pairs := range pairsOf(cells, packets, cuts)[begins:] {
 		for i, c := range pairs {
 			a.Cut(i, c)

@@ -40,8 +40,9 @@ func (r *groupWindow) finish(l *losses, group int) {
 	unlike := math.Sqrt(max(0, sq(r.other-known)-r.stands.squares.nn-all.nn))
 	r.variance += sq(unlike) * l.uneven(l.from, l.to)
 	r.variance += sq(r.area-usual*r.received) * (sq(l.doubt) + sq(unlike/max(known, 1))/3)
+	// Few may hold what exact ones do not. Where their own areas say so, beyond three errors, either may be right.
 	if off := r.own - r.by*all.a; max(r.others, r.other, known) <= few && sq(off) > max(r.variance, 9*r.ownDoubt) {
-		r.off, r.variance = off, max(r.variance, r.ownDoubt) // few may hold what others do not: their own areas tell, beyond three errors
+		r.off, r.variance = off/2, r.variance+sq(off)/4
 	}
 	// Packets slower than all that were seen may have been in spans that are not known, whose areas bound these.
 	rare, unseen := l.rare(func(from, to int) float64 { return l.weight(group, from, to) })

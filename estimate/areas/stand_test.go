@@ -51,7 +51,7 @@ func TestAloneStandForAllUnderWay(t *testing.T) {
 	want /= came
 	packets = slices.DeleteFunc(packets, func(p truth.Packet) bool { return p.Received < 0 })
 	a := New([]int{dense, sparse}, 64, 32)
-	a.UnderWay()
+	a.Begin(0, true)
 	for _, pairs := range pairsOf(dense+sparse, packets, cuts) {
 		pass(a, pairs)
 	}

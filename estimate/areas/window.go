@@ -47,7 +47,7 @@ type groupWindow struct {
 	others, other float64 // spans that may have lost packets, and packets received in them
 	aged          float64 // their areas, and the ages of what they lost
 	own, ownDoubt float64 // their areas less these ages as expected, if they are few, and the variance;
-	off           float64 // and by how much these are more than exact spans would make them, if they differ
+	off           float64 // and half of what these are more than exact spans would make them, if they differ
 	fresh         share   // spans that have not settled yet: received, and areas if all in them comes
 	young         float64 // received where packets from before the beginning may have come
 	unknown       float64 // and where nothing is known

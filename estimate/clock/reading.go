@@ -9,7 +9,7 @@ import (
 
 // A Reading says how far the far point's clock is ahead of the near point's at a time, and how sure that is.
 type Reading struct {
-	Time   int64   // by the near point's clock
+	Time   int64   `json:",string"` // by the near point's clock; text in JSON, whose numbers have 53 bits
 	Offset float64 // nanoseconds that the far clock is ahead
 	Drift  float64 // by how much faster it runs, as a fraction: 3e-5 is 30 ppm
 

@@ -118,7 +118,8 @@ func TestUsableIsMarked(t *testing.T) {
 
 // Where no cell is sure, the fastest flows are not where the surest cells may end: they are off by a standard error of theirs at most.
 func TestFloorOfUncertainCells(t *testing.T) {
-	w := &world{Problem: Problem{Rows: 1, CellsPerRow: 4, Packets: slices.Repeat([]float64{400}, 40), Count: slices.Repeat([]float64{100}, 160)}}
+	w := &world{Problem: Problem{Rows: 1, CellsPerRow: 4}}
+	w.Packets, w.Count = slices.Repeat([]float64{400}, 40), slices.Repeat([]float64{100}, 160)
 	w.Variance = slices.Repeat([]float64{1e5}, 160)
 	for c := range uint32(160) { // flows are alone in their cells
 		w.Cells, w.Sum = append(w.Cells, c), append(w.Sum, 100*float64(5+c/4%2*95))

@@ -61,8 +61,6 @@ type flow struct {
 	late   bool // there was no room for it or others, perhaps, when packets were sent that may come
 	passed int  // the latest cut in which a packet passed
 	told   total
-
-	away [cells]uint64 // tallies of what was sent, less those of what was received: 0 if nothing is on its way
 }
 
 // A total is what spans tell of a flow in a report.
@@ -87,10 +85,7 @@ func New(most int, cut time.Duration, begin int64, underWay bool) *Meter {
 	m := &Meter{areas: areas.New([]int{2 * cells * most}, 64, 32), length: float64(cut), all: map[hashing.Flow]*flow{}, most: most}
 	m.reports = []report{{limit: math.MaxUint64}}
 	m.limits = [2]uint64{math.MaxUint64, math.MaxUint64}
-	m.areas.Begin(begin)
-	if underWay {
-		m.areas.UnderWay()
-	}
+	m.areas.Begin(begin, underWay)
 	return m
 }
 
@@ -144,7 +139,6 @@ func (m *Meter) cut(id hashing.Flow, up, down *Table, r *report) float64 {
 	sent, received := cmp.Or(up.rows[id], &none), cmp.Or(down.rows[id], &none)
 	for k := range sent {
 		if s, r := &sent[k], &received[k]; s.tally|r.tally != 0 {
-			f.away[k] += s.tally - r.tally
 			m.areas.Cut(cells*f.number+k, areas.CellPair{SentSum: s.sum, SentTally: s.tally, ReceivedSum: r.sum, ReceivedTally: r.tally})
 		}
 	}
@@ -187,7 +181,7 @@ func (m *Meter) Report(scatter, waited float64, whole bool) (known []Delay, unkn
 		} else if d.Sent+d.Received > 0 {
 			unknown++
 		}
-		if f.told = (total{}); to-f.passed > patience || f.passed <= to && f.away == [cells]uint64{} {
+		if f.told = (total{}); to-f.passed > patience || f.passed <= to && m.areas.Ended(cells*f.number, cells) {
 			delete(m.all, id)
 			m.numbers[f.number], m.free = nil, append(m.free, f.number)
 		}

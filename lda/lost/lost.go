@@ -40,7 +40,7 @@ type Name struct {
 	Trail, Step int            `json:"-"`       // of which trail, and the interval of which step it was sent in
 	ID          uint64         `json:",string"` // as offered; text in JSON, whose numbers have 53 bits
 	Packet      hashing.Packet `json:",string"`
-	Sent        int64          // when, in nanoseconds
+	Sent        int64          `json:",string"` // when, in nanoseconds
 
 	// Repeated says that packets with the same hash passed that were not lost. Which of them was lost is not
 	// known.
