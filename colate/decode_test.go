@@ -27,8 +27,8 @@ func TestFlowsThatComeAndGo(t *testing.T) {
 			}
 			from := (30 - seconds) * rng.Float64()
 			for range packets {
-				sent := int64((from + seconds*rng.Float64()) * 1e9)
-				all = append(all, passage{Flow: hashing.Flow(i), Packet: hashing.Packet(rng.Uint64()), Sent: sent, At: sent + int64(mean*rng.ExpFloat64())})
+				sent, took := int64((from+seconds*rng.Float64())*1e9), int64(mean*rng.ExpFloat64())
+				all = append(all, passage{Flow: hashing.Flow(i), Packet: hashing.Packet(rng.Uint64()), Sent: sent, At: sent + took})
 			}
 		}
 		epochs, arrived := w.cut(t, all)
