@@ -139,12 +139,13 @@ type gap struct {
 	packets, extra                 float32 // of others, Σ n and Σ x
 }
 
-// fill returns y of the epochs that are not settled, the variance of one packet, given that of one packet of all, and how many
-// packets are equally uncertain. The prior says that flows differ from the mean as packets do, and weighs as much as one packet.
-func (g *gap) fill(variance, prior float64) (above, own, packets float64) {
-	known, extra := float64(g.known)+prior, float64(g.extra)
+// fill returns how much each of x adds to y where it is not settled, the variance of one packet, given that of one packet of all, and
+// how many packets are equally uncertain. The prior says how much it adds in emptier epochs, and weighs as much as so many packets.
+func (g *gap) fill(variance, prior, usual float64) (slope, own, packets float64) {
+	known, extra := float64(g.known), float64(g.extra)
 	squares, degrees := g.rest(prior)
-	return float64(g.slope) / known * extra, (squares + variance) / (degrees + 1), float64(g.packets) + extra*extra/known
+	slope = usual + (float64(g.slope)-usual*known)/(known+prior)
+	return slope, (squares + variance) / (degrees + 1), float64(g.packets) + extra*extra/(known+prior)
 }
 
 // rest returns the squares that the regression does not explain, and of how many.
@@ -169,22 +170,20 @@ func (d *differences) variance() float64 {
 	return squares / degrees
 }
 
-// prior returns how many packets of a class of gaps tell as much as that flows differ little: the variance of packets, as a part of
+// prior returns how many packets of a gap tell as much as that flows differ little: the variance of packets, as a part of
 // that between flows, give or take a standard error.
-func (d *differences) prior(variance float64) (packets [4]float64) {
-	for g := range packets {
-		sum, squares, known := 0.0, 0.0, 0.0
-		for i := range d.gaps {
-			of := &d.gaps[i][g]
+func (d *differences) prior(variance float64) float64 {
+	sum, squares, known := 0.0, 0.0, 0.0
+	for i := range d.gaps {
+		for _, of := range d.gaps[i] {
 			usual := variance * float64(of.known)
 			x := float64(of.slope)*float64(of.slope) - usual
 			sum += x
 			squares += max(x*x, 2*usual*usual)
 			known += float64(of.known) * usual
 		}
-		packets[g] = max(known/max(sum+math.Sqrt(squares), math.SmallestNonzeroFloat64), 1)
 	}
-	return packets
+	return max(known/max(sum+math.Sqrt(squares), math.SmallestNonzeroFloat64), 1)
 }
 
 // problem returns what all epochs say together.
@@ -201,9 +200,10 @@ func (d *differences) problem(flows []joint.FlowRecord) *joint.Problem {
 	for i := range d.counters {
 		k, n := &d.counters[i], p.Count[i]
 		p.Sum[i] += float64(k.filling)
+		slope, own, packets := 0.0, 0.0, 0.0
 		for g := range d.gaps[i] {
-			above, own, packets := d.gaps[i][g].fill(variance, prior[g])
-			p.Sum[i] += above
+			slope, own, packets = d.gaps[i][g].fill(variance, prior, slope)
+			p.Sum[i] += slope * float64(d.gaps[i][g].extra)
 			p.Variance[i] += own * packets
 			weights[i] += packets
 		}
