@@ -126,8 +126,8 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions, came [2]passage) {
 				p.later, p.apart = p.later/p.packets-middle-ahead[i], p.apart/p.packets
 			}
 		}
-		p := &came[forth]                                                         // clocks matter when packets are at the first point, which sends these
-		least := max(added[forth], r.Forth.MeanInterval95.Low+r.Clock.Likely.Low) // none takes less than no time
+		// Clocks matter when packets are at the first point, which sends these. None takes less than no time.
+		p, least := &came[forth], max(added[forth], r.Forth.MeanInterval95.Low+r.Clock.Likely.Low)
 		most := max(least, r.Forth.MeanInterval95.High+r.Clock.Likely.High)
 		p.later, p.apart = p.later+added[forth]-(least+most)/2, p.apart+(most-least)/2
 		r.roundTrip(r.Clock.LikelyDrift, came[back].later-came[forth].later, came[forth].apart+came[back].apart, added[forth]+added[back])
