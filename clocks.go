@@ -237,7 +237,7 @@ func (r *Report) roundTrip(drift estimate.Interval, later, apart, added float64)
 
 // settle corrects a delay by readings of when its packets passed on average, and at any time of the report, as one of them may have.
 // The clocks drift while it is on its way.
-func (d *Traffic) settle(r, any clock.Reading, length time.Duration, samples estimate.Empirical) {
+func (d *Traffic) settle(r, ever clock.Reading, length time.Duration, samples estimate.Empirical) {
 	const evenly = 0.28867513459481287 // 1/√12
 	if d.Err != nil {
 		return
@@ -258,8 +258,8 @@ func (d *Traffic) settle(r, any clock.Reading, length time.Duration, samples est
 	d.Mean = min(max(d.Mean, d.MeanInterval95.Low), d.MeanInterval95.High)
 	single := func(delay *float64, i *estimate.Interval) {
 		*delay = max(0, *delay-r.Offset)
-		_, ends := gained(any.LikelyDrift, 0, *delay)
-		*i = total(*i, any.Likely, ends)
+		_, ends := gained(ever.LikelyDrift, 0, *delay)
+		*i = total(*i, ever.Likely, ends)
 	}
 	for i := range d.Quantiles {
 		single(&d.Quantiles[i].Delay, &d.Quantiles[i].Interval)

@@ -35,8 +35,8 @@ type Coverage struct {
 	// point lacks, and never arrived, are taken to have arrived in it, as in an epoch that cannot be read.
 	Epochs  int
 	Missing []Missing
-	// Unseen is the part of all packets that, with 95 % confidence, is not exceeded by slow ones of which neither samples nor settled
-	// counters showed any, of no flow. No interval holds what such packets add to means and deviations.
+	// Unseen is the largest part of all packets that may be slow, with 95 % confidence, although no flow's samples and no settled
+	// counter shows a single one. No interval holds what such packets add to means and deviations.
 	Unseen float64
 	// Bytes is the number of bytes read from both stores.
 	Bytes int64
