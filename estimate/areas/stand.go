@@ -39,7 +39,9 @@ func (r *groupWindow) finish(l *losses, group int) {
 	// or twice as much, and its packets differ as those of different cuts do.
 	unlike := math.Sqrt(max(0, sq(r.other-known)-r.stands.squares.nn-all.nn))
 	r.variance += sq(unlike) * l.uneven(l.from, l.to)
-	r.variance += sq(r.area-usual*r.received) * (sq(l.doubt) + sq(unlike/max(known, 1))/3)
+	r.variance += sq((r.area-usual*r.received)*unlike/max(known, 1)) / 3
+	// Where more packets are lost by a share, weights grow by that of their logarithms, and so they do relative to each other.
+	r.variance += sq(l.doubt * r.by * (r.stands.grows.a - r.stands.grows.n*all.a/all.n))
 	// Few may hold what exact ones do not. Where their own areas say so, beyond three errors, either may be right.
 	if off := r.own - r.by*all.a; max(r.others, r.other, known) <= few && sq(off) > max(r.variance, 9*r.ownDoubt) {
 		r.off, r.variance = off/2, r.variance+sq(off)/4
@@ -129,13 +131,15 @@ func (s *share) weigh(weight float64, o *share) {
 // about returns the sum of the squared distances from a ratio.
 func (s *share) about(r float64) float64 { return max(0, s.aa-2*r*s.na+r*r*s.nn) }
 
-// stands adds up what cells hold, each as often as it stands for others, and as often as the square of that.
-type stands struct{ all, squares share }
+// stands adds up what cells hold, each as often as it stands for others, as often as the square of that, and by how much
+// the first grows if that of all losses does.
+type stands struct{ all, squares, grows share }
 
 // add adds cells.
 func (s *stands) add(times float64, cells *share) {
 	s.all.weigh(times, cells)
 	s.squares.weigh(sq(times), cells)
+	s.grows.weigh((1+times)*math.Log1p(times), cells)
 }
 
 // about returns the variance of so many times what others hold that these stand for, about a ratio.
