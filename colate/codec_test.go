@@ -186,7 +186,7 @@ func TestLittleAsksForLittle(t *testing.T) {
 	alone := append(bytes.Clone(good[:wire.Overhead+fixedSize-4]), make([]byte, 4+4*large.blocks())...)
 	binary.BigEndian.PutUint32(alone[13:], maxCounters)
 	asks("head", sealed(alone))
-	h, _ := openHead(good[:headLength(good)])
+	h, _ := openHead(good)
 	for what, block := range map[string]int{"counters": 0, "samples": h.config.blocks()} {
 		zeros := sealed(append(binary.BigEndian.AppendUint32(nil, 1<<20), make([]byte, 2+1<<17+4)...))
 		head := bytes.Clone(good[:h.offsets[0]])
@@ -226,10 +226,17 @@ func FuzzEpoch(f *testing.F) {
 	})
 }
 
+// foldAt is where an epoch says how its counters are folded.
+const foldAt = 39
+
 // resealed lets the fuzzer past all checksums of an epoch.
 func resealed(data []byte) []byte {
-	n := headLength(data)
-	if n == 0 || n > len(data) {
+	if len(data) < wire.Overhead+fixedSize {
+		return data
+	}
+	c := Config{Counters: int(binary.BigEndian.Uint32(data[13:])), fold: min(data[foldAt], maxFold)}
+	n := c.headSize(int(binary.BigEndian.Uint32(data[60:])))
+	if n < wire.Overhead || n > len(data) {
 		return data
 	}
 	fixed := sealed(data[:n])
