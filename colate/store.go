@@ -153,7 +153,7 @@ func (s *Store) Append(r *Recorder) error {
 	s.folds[0] = r.packed().config.fold
 	s.fold = min(max(s.fold, slices.Min(s.folds[:])), s.folds[0])
 	var e entry
-	s.buffer, e = appendFrame(s.buffer[:0], r.folded(s.fold))
+	s.buffer, e = frameOf(s.buffer, r.folded(s.fold))
 	if err := s.write(e); err != nil {
 		return fmt.Errorf("colate: %w", err)
 	}
@@ -206,7 +206,7 @@ func (s *Store) write(e entry) error {
 	s.mu.Lock()
 	e.segment, e.offset, e.length = seg.number, seg.size+frameSize, uint32(len(s.buffer)-frameSize)
 	seg.entries = append(seg.entries, e)
-	seg.size += int64(len(s.buffer))
+	seg.size, seg.tail = seg.size+int64(len(s.buffer)), 0
 	s.mu.Unlock()
 	s.ends = [2]int64{s.ends[1], e.end}
 	return s.synced(s.active.Sync())

@@ -77,7 +77,7 @@ func TestEveryByte(t *testing.T) {
 
 // Damage may hold what looks like the beginning of a frame, more than once.
 func TestFalseFrames(t *testing.T) {
-	frame := frameOf(epochAt(t, 0))
+	frame := frame(epochAt(t, 0))
 	junk := append([]byte("..."+frameMagic+frameMagic+"...."+frameMagic), frame[4:20]...)
 	files := newMemory()
 	files.names[segmentName(0)] = &memoryFile{fs: files, data: append(junk, frame...)}
@@ -92,10 +92,10 @@ func TestFalseFrames(t *testing.T) {
 // Crafted files do not make a store read more than a few times what is there:
 // heads of frames without their payloads, and frames apart.
 func TestAmplification(t *testing.T) {
-	head := frameOf(epochAt(t, 0))[:frameSize]
+	head := frame(epochAt(t, 0))[:frameSize]
 	files := newMemory()
 	heads := bytes.Repeat(head, 4000)
-	heads = append(heads, frameOf(epochAt(t, 1))[:frameSize]...)
+	heads = append(heads, frame(epochAt(t, 1))[:frameSize]...)
 	files.names[segmentName(0)] = &memoryFile{fs: files, data: heads}
 	s := openStore(t, files, StoreOptions{ReadOnly: true})
 	contents(t, s)
@@ -104,7 +104,7 @@ func TestAmplification(t *testing.T) {
 	}
 	var apart []byte
 	for i := range 1000 {
-		apart = append(append(apart, frameOf(epochAt(t, i))...), 'H')
+		apart = append(append(apart, frame(epochAt(t, i))...), 'H')
 	}
 	files.names[segmentName(0)] = &memoryFile{fs: files, data: apart}
 	files.read = 0
@@ -114,13 +114,12 @@ func TestAmplification(t *testing.T) {
 }
 
 func FuzzSegment(f *testing.F) {
-	frame := func(i int) []byte { return frameOf(epochAt(f, i)) }
-	good := append(frame(1), frame(2)...)
+	good := append(frame(epochAt(f, 1)), frame(epochAt(f, 2))...)
 	f.Add(good)
 	f.Add(good[1:])
 	f.Add(good[:len(good)-1])
 	f.Add(append([]byte(frameMagic), good...))
-	f.Add(append(bytes.Repeat([]byte("H"), 1<<16-3), frame(3)...))
+	f.Add(append(bytes.Repeat([]byte("H"), 1<<16-3), frame(epochAt(f, 3))...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := &segment{number: 1}
 		if err := s.scan(&memoryFile{fs: newMemory(), data: data}); err != nil {
@@ -132,7 +131,7 @@ func FuzzSegment(f *testing.F) {
 			covered += frameSize + int64(e.length)
 		}
 		for _, d := range s.damages {
-			covered += d.bytes
+			covered += damageOf(d).bytes
 		}
 		if covered != int64(len(data)) || s.size != covered {
 			t.Errorf("%d of %d bytes accounted for", covered, len(data))

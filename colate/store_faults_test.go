@@ -68,7 +68,7 @@ func TestUnreadableSegment(t *testing.T) {
 	if got, _ := contents(t, opened); !slices.Equal(got, []int{0, 2}) || failures != 1 {
 		t.Errorf("epochs %v, %d errors", got, failures)
 	}
-	if d := opened.damages(); len(d) != 1 || d[0].file != files.bad || !errors.Is(d[0], errBad) {
+	if d := opened.damages(); len(d) != 1 || d[0].file != files.bad || !errors.Is(d[0].error, errBad) {
 		t.Errorf("damages %v", d)
 	}
 	fill(t, opened, 3, 4)
@@ -131,7 +131,7 @@ func TestQueryDamage(t *testing.T) {
 		if m := c.Missing[0]; m.Start != 1000 || m.End != 2000 || !errors.Is(m.Err, estimate.ErrEncoding) {
 			t.Errorf("missing %+v", m)
 		}
-		if d, ok := c.Missing[0].Err.(*damage); !ok || d.file != segmentName(0) || d.offset != from || d.bytes != to-from {
+		if d := damageOf(c.Missing[0].Err); d.file != segmentName(0) || d.offset != from || d.bytes != to-from {
 			t.Errorf("damage %+v", d)
 		}
 		if q, err := newQuery(path, 0, 5000); err != nil || q.config.fold != 0 {

@@ -3,11 +3,13 @@ package colate
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -222,7 +224,7 @@ func contents(t testing.TB, s *Store) (found []int, damages int) {
 func sizeOf(t testing.TB, from, to int) int {
 	size := 0
 	for i := from; i < to; i++ {
-		size += len(frameOf(epochAt(t, i)))
+		size += len(frame(epochAt(t, i)))
 	}
 	return size
 }
@@ -244,16 +246,30 @@ func numbers(from, to int) []int {
 	return all
 }
 
-// frameOf is the frame of an epoch.
-func frameOf(r *Recorder) []byte {
-	frame, _ := appendFrame(nil, r)
+// frame is that of an epoch.
+func frame(r *Recorder) []byte {
+	frame, _ := frameOf(nil, r)
 	return frame
 }
 
+// A damage is a part of a file.
+type damage struct {
+	file          string
+	offset, bytes int64
+	error
+}
+
+func damageOf(err error) damage {
+	d := damage{error: err}
+	fmt.Sscanf(err.Error(), "colate: %s %d bytes from %d", &d.file, &d.bytes, &d.offset)
+	d.file = strings.TrimSuffix(d.file, ":")
+	return d
+}
+
 // damages lists what the store says is wrong with its files.
-func (s *Store) damages() (all []*damage) {
+func (s *Store) damages() (all []damage) {
 	for _, m := range s.Summary().Missing {
-		all = append(all, m.Err.(*damage))
+		all = append(all, damageOf(m.Err))
 	}
 	return all
 }

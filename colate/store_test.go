@@ -127,7 +127,7 @@ func TestRefresh(t *testing.T) {
 		fill(t, s, i, i+1)
 		live := files.names[segmentName(s.segments[len(s.segments)-1].number)]
 		whole := live.data
-		live.data = append(slices.Clone(whole), frameOf(epochAt(t, 99))[:5+7*i]...)
+		live.data = append(slices.Clone(whole), frame(epochAt(t, 99))[:5+7*i]...)
 		files.read = 0
 		if reader.Summary(); files.read > int64(3*sizeOf(t, 0, 2)) {
 			t.Errorf("to see one more epoch, %d bytes were read", files.read)
