@@ -98,7 +98,8 @@ func (r *Recorder) MarshalBinary() ([]byte, error) { return r.AppendBinary(nil) 
 
 // UnmarshalBinary decodes an epoch of any Config. On error the recorder is unchanged.
 func (r *Recorder) UnmarshalBinary(data []byte) error {
-	h, err := openHead(data)
+	var h epochHead
+	err := h.open(data)
 	if err == nil && h.size() != int64(len(data)) {
 		err = fmt.Errorf("%w: an epoch of %d bytes, want %d", estimate.ErrEncoding, len(data), h.size())
 	}
@@ -220,14 +221,14 @@ func (h *epochHead) expected(count uint64) uint64 {
 	return count*uint64((h.start+h.config.Period/2)>>h.config.Shift) + count/2
 }
 
-// openHead reads the head of the encoded epoch that begins with these bytes. Blocks that are too short for what they
+// open reads the head of the encoded epoch that begins with these bytes. Blocks that are too short for what they
 // hold are an error, too, before anything is allocated for it.
-func openHead(data []byte) (*epochHead, error) {
+func (h *epochHead) open(data []byte) error {
 	r := wire.NewReader(data[min(wire.Overhead-4, len(data)):])
-	h := &epochHead{config: Config{
+	*h = epochHead{config: Config{
 		Identity: r.Uint64(), Counters: r.Size(), PerFlow: int(r.Uint16()), Bits: r.Uint8(), CountBits: r.Uint8(),
 		DigestBits: r.Uint8(), Shift: r.Uint8(), Period: int64(r.Uint64()), OneIn: r.Uint32(), Samples: r.Size(), fold: r.Uint8(),
-	}, start: int64(r.Uint64()), packets: r.Uint64(), limit: r.Uint32(), sampled: r.Size()}
+	}, start: int64(r.Uint64()), packets: r.Uint64(), limit: r.Uint32(), sampled: r.Size(), offsets: h.offsets[:0]}
 	c, size := &h.config, len(data)+1
 	wrong := c.Validate()
 	if wrong == nil && (c.fold > maxFold || h.start%c.Period != 0 || h.packets == 0 && h.start != 0 ||
@@ -237,28 +238,27 @@ func openHead(data []byte) (*epochHead, error) {
 		size = c.headSize(h.sampled)
 	}
 	if _, err := wire.Open(data[:min(size, len(data))], epochMagic, epochVersion); err != nil {
-		return nil, err
+		return err
 	}
 	if size > len(data) {
-		return nil, fmt.Errorf("%w: a head of %d bytes: %v", estimate.ErrEncoding, len(data), wrong)
+		return fmt.Errorf("%w: a head of %d bytes: %v", estimate.ErrEncoding, len(data), wrong)
 	}
 	h.codecs()
-	h.offsets = make([]int64, c.blocks()+sampleBlocks(h.sampled)+1)
-	h.offsets[0] = int64(size)
-	for i := range h.offsets[1:] {
+	h.offsets = append(slices.Grow(h.offsets, c.blocks()+sampleBlocks(h.sampled)+1), int64(size))
+	for i := range c.blocks() + sampleBlocks(h.sampled) {
 		length := int64(r.Uint32())
 		if from, to := c.blockOf(i); length < int64(blockOverhead+(to-from+7)/8) {
-			return nil, fmt.Errorf("%w: a block of %d counters in %d bytes", estimate.ErrEncoding, to-from, length)
+			return fmt.Errorf("%w: a block of %d counters in %d bytes", estimate.ErrEncoding, to-from, length)
 		}
-		h.offsets[i+1] = h.offsets[i] + length
+		h.offsets = append(h.offsets, h.offsets[i]+length)
 	}
 	// An empty counter takes a bit, so counters take at most 64 times the memory of their encoding. A sample takes a
 	// bit and its tag: without tags 128 times, and 192 more while they are read, if all are in one block.
 	room := h.size() - h.offsets[c.blocks()] - blockOverhead*int64(sampleBlocks(h.sampled))
 	if least := int64(h.sampled) * int64(1+h.samples.digestBits); room < (least+7)/8 {
-		return nil, fmt.Errorf("%w: %d samples in %d bytes", estimate.ErrEncoding, h.sampled, room)
+		return fmt.Errorf("%w: %d samples in %d bytes", estimate.ErrEncoding, h.sampled, room)
 	}
-	return h, nil
+	return nil
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

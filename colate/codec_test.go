@@ -186,7 +186,8 @@ func TestLittleAsksForLittle(t *testing.T) {
 	alone := append(bytes.Clone(good[:wire.Overhead+fixedSize-4]), make([]byte, 4+4*large.blocks())...)
 	binary.BigEndian.PutUint32(alone[13:], maxCounters)
 	asks("head", sealed(alone))
-	h, _ := openHead(good)
+	var h, other epochHead
+	h.open(good)
 	for what, block := range map[string]int{"counters": 0, "samples": h.config.blocks()} {
 		zeros := sealed(append(binary.BigEndian.AppendUint32(nil, 1<<20), make([]byte, 2+1<<17+4)...))
 		head := bytes.Clone(good[:h.offsets[0]])
@@ -195,7 +196,7 @@ func TestLittleAsksForLittle(t *testing.T) {
 	}
 	few := bytes.Clone(good[:h.offsets[0]]) // more samples than their block has bits
 	binary.BigEndian.PutUint32(few[60:], blockCounters)
-	if _, err := openHead(sealed(few)); h.sampled == 0 || h.sampled > blockCounters || !errors.Is(err, estimate.ErrEncoding) {
+	if err := other.open(sealed(few)); h.sampled == 0 || h.sampled > blockCounters || !errors.Is(err, estimate.ErrEncoding) {
 		t.Errorf("%d samples in a block of %d: %v", blockCounters, h.sampled, err)
 	}
 }
@@ -240,8 +241,8 @@ func resealed(data []byte) []byte {
 		return data
 	}
 	fixed := sealed(data[:n])
-	h, err := openHead(fixed)
-	if err != nil || h.offsets[len(h.offsets)-1] != int64(len(data)) {
+	var h epochHead
+	if err := h.open(fixed); err != nil || h.offsets[len(h.offsets)-1] != int64(len(data)) {
 		return data
 	}
 	for i := range h.config.blocks() {

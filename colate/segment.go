@@ -125,6 +125,7 @@ type epochReader struct {
 	open    io.Closer
 	file    io.ReaderAt
 	from    int64 // where the epoch begins in it
+	epoch   epochHead
 	bytes   int64 // read so far
 	data    []byte
 	rows    []row
@@ -150,7 +151,7 @@ func (r *epochReader) close() {
 	}
 }
 
-// head goes to an epoch, and reads its head.
+// head goes to an epoch, and returns its head, valid until the next call.
 func (r *epochReader) head(e *entry) (*epochHead, error) {
 	if r.open == nil || r.segment != e.segment {
 		r.close()
@@ -165,8 +166,8 @@ func (r *epochReader) head(e *entry) (*epochHead, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := openHead(data)
-	if err == nil && (h.start != e.start || h.start+h.config.Period != e.end || h.size() != int64(e.length)) {
+	h := &r.epoch
+	if err = h.open(data); err == nil && (h.start != e.start || h.start+h.config.Period != e.end || h.size() != int64(e.length)) {
 		err = fmt.Errorf("%w: frame and epoch disagree about their span or length", estimate.ErrEncoding)
 	}
 	return h, err
