@@ -79,7 +79,7 @@ func openFiles(files fileSystem, options StoreOptions) (*Store, error) {
 	s := &Store{files: files, options: options, lock: io.NopCloser(nil)}
 	var err error
 	if options.ReadOnly {
-		s.closed = fmt.Errorf("colate: the store was opened to be read: %w", fs.ErrPermission)
+		s.closed = fmt.Errorf("the store was opened to be read: %w", fs.ErrPermission)
 	} else if s.lock, err = files.lock(); err != nil {
 		return nil, fmt.Errorf("colate: %w", err)
 	}
@@ -176,9 +176,6 @@ func (s *Store) warn(r *Recorder) error {
 
 // write removes what is too old or too much, and appends the frame in the buffer, which then survives a crash.
 func (s *Store) write(e entry) error {
-	if s.failed != nil {
-		return s.failed
-	}
 	before, most := int64(math.MinInt64), int64(math.MaxInt64)
 	if s.options.Age > 0 {
 		before = later64(min(s.ends[0], s.ends[1]), -s.options.Age)
@@ -189,19 +186,21 @@ func (s *Store) write(e entry) error {
 	if _, err := s.drop(before, most); err != nil {
 		return fmt.Errorf("removing old segments: %w", err)
 	}
-	if s.active != nil && s.full(e) {
-		if err := s.complete(); err != nil {
-			return fmt.Errorf("completing a segment: %w", err)
-		}
-	}
-	if s.active == nil {
+	if s.full(e) {
+		s.complete()
 		if err := s.begin(); err != nil {
 			return fmt.Errorf("beginning a segment: %w", err)
 		}
 	}
 	seg := s.last()
 	if n, err := s.active.Write(s.buffer); err != nil {
-		return fmt.Errorf("appending to a segment: %w", errors.Join(err, s.takeBack(int64(n), err)))
+		if n > 0 && s.active.Truncate(seg.size) != nil { // it stays as damage
+			s.mu.Lock()
+			seg.spoil(int64(n), err)
+			s.mu.Unlock()
+			s.complete()
+		}
+		return fmt.Errorf("appending to a segment: %w", err)
 	}
 	s.mu.Lock()
 	e.segment, e.offset, e.length = seg.number, seg.size+frameSize, uint32(len(s.buffer)-frameSize)
@@ -214,10 +213,12 @@ func (s *Store) write(e entry) error {
 
 func (s *Store) last() *segment { return s.segments[len(s.segments)-1] }
 
-// full reports whether the active segment ends before an epoch.
+// full reports whether an epoch needs a new segment.
 func (s *Store) full(e entry) bool {
-	seg, age := s.last(), s.options.Age
-	apart := int64(0)
+	if s.active == nil {
+		return true
+	}
+	seg, age, apart := s.last(), s.options.Age, int64(0)
 	if len(seg.entries) > 0 {
 		apart = e.end - seg.entries[0].start
 	}
@@ -227,31 +228,18 @@ func (s *Store) full(e entry) bool {
 // synced returns err. If it is not nil, the contents of the disk are unknown.
 func (s *Store) synced(err error) error {
 	if err != nil {
-		s.failed = fmt.Errorf("syncing: %w", err)
+		s.failed = fmt.Errorf("colate: syncing: %w", err)
 	}
 	return s.failed
 }
 
-// takeBack removes the written part of a frame. If that fails, it stays as damage.
-func (s *Store) takeBack(n int64, reason error) error {
-	seg := s.last()
-	if n == 0 || s.active.Truncate(seg.size) == nil {
-		return nil
-	}
-	s.mu.Lock()
-	seg.spoil(n, reason)
-	s.mu.Unlock()
-	return s.complete()
-}
-
 func (s *Store) begin() error {
-	number := uint64(0)
+	var f openFile
+	number, err := uint64(0), fs.ErrExist
 	if len(s.segments) > 0 {
 		number = s.last().number + 1
 	}
-	f, err := s.files.create(segmentName(number))
-	for errors.Is(err, fs.ErrExist) { // made by another writer, where files cannot be locked
-		number++
+	for ; errors.Is(err, fs.ErrExist); number++ { // made by another writer, where files cannot be locked
 		f, err = s.files.create(segmentName(number))
 	}
 	if err != nil {
@@ -259,16 +247,17 @@ func (s *Store) begin() error {
 	}
 	s.active = f
 	s.mu.Lock()
-	s.segments = append(s.segments, &segment{number: number})
+	s.segments = append(s.segments, &segment{number: number - 1})
 	s.mu.Unlock()
 	return s.synced(s.files.sync())
 }
 
-func (s *Store) complete() (err error) {
+// complete ends the segment that is being written, of which all that was acknowledged is synced.
+func (s *Store) complete() {
 	if s.active != nil {
-		err, s.active = s.active.Close(), nil
+		s.active.Close()
+		s.active = nil
 	}
-	return errors.Join(err, s.failed)
 }
 
 // Close lets another writer open the store.
@@ -278,8 +267,9 @@ func (s *Store) Close() error {
 	if s.files == nil || s.closed != nil {
 		return nil
 	}
-	s.closed = fmt.Errorf("colate: the store is closed: %w", fs.ErrClosed)
-	return errors.Join(s.complete(), s.lock.Close())
+	s.closed = fmt.Errorf("the store is closed: %w", fs.ErrClosed)
+	s.complete()
+	return errors.Join(s.failed, s.lock.Close())
 }
 
 // DropBefore removes the segments whose epochs all ended by t, in nanoseconds, and returns the number of epochs
@@ -302,7 +292,10 @@ func (s *Store) check() error {
 	if s.files == nil {
 		return errUnopened
 	}
-	return s.closed
+	if err := cmp.Or(s.closed, s.failed); err != nil {
+		return fmt.Errorf("colate: %w", err)
+	}
+	return nil
 }
 
 // drop removes the segments whose epochs all ended by a time, and the oldest ones beyond a number of bytes.
