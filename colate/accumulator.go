@@ -94,7 +94,7 @@ func (a *accumulator) aim(flows []joint.FlowRecord) error {
 	a.samples.aim(flows)
 	clear(a.tallies)
 	clear(a.filled)
-	a.common, a.table.inside, a.table.lone, a.epochs, a.missing, a.unread = common{}, false, 0, 0, 0, 0
+	a.common, a.table.inside, a.table.lone, a.pairs, a.epochs, a.unread = common{}, false, 0, 0, 0, 0
 	return nil
 }
 
@@ -148,8 +148,8 @@ func (a *accumulator) tally(f int) {
 		own.late.add(t, c.at, &c.sight, &a.common)
 		way := 0.0 // packets on their way when an epoch begins, as far as the cell is settled
 		for e := range t.epochs {
-			if end := t.windowEnd(e); end >= 0 {
-				own.ends[end] += way / a.kept
+			for end, at := range t.windowEnds() {
+				own.ends[end] += way / a.kept * float64(at>>e&1)
 			}
 			if c.has(e) {
 				way += t.gone(c.at, e)
@@ -197,7 +197,7 @@ func (a *accumulator) use(f int) bool {
 			large += n * c.large[e]
 		}
 	}
-	most := math.Ldexp(1, int(a.config.CountBits)-1) * float64(max(a.epochs+a.missing, 1))
+	most := math.Ldexp(1, int(a.config.CountBits)-1) * float64(max(a.pairs, 1))
 	tooMany := f < len(a.flows) && own > 0 && a.flows[f].Packets > most*float64(m)
 	return len(a.cells) > 0 && !tooMany && large <= someLarge*settled
 }
