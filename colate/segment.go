@@ -80,9 +80,14 @@ func parseFrame(head []byte, number uint64, offset, end int64) (entry, bool) {
 }
 
 // scan reads a segment from where its known part ends, and adds what it finds. Anything but a whole frame is damage. After damage
-// it looks for the next frame at every byte, so that one bad byte costs at most one epoch. It returns only errors of reading.
-func (s *segment) scan(f openFile) error {
+// it looks for the next frame at every byte, so that one bad byte costs at most one epoch. It returns only errors of the file system.
+func (s *segment) scan(files fileSystem) error {
 	const much = 1 << 16
+	f, err := files.open(segmentName(s.number))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
 		return err

@@ -19,8 +19,9 @@ import (
 // StoreOptions tunes a [Store]. The zero value keeps everything.
 type StoreOptions struct {
 	// Age and Bytes limit what is kept, in nanoseconds and bytes, whenever an epoch is appended: the oldest segments are removed. A
-	// segment holds an eighth of either, or 64 MiB, so that no epoch stays for longer than 9/8 of Age and two Periods. Age counts
-	// from the earlier of the latest two epochs, so that one from a clock that ran ahead removes nothing. 0 means no limit.
+	// segment holds an eighth of what either was when it was made, or 64 MiB, so that no epoch stays for longer than 9/8 of Age and two
+	// Periods. Age counts from the earlier of the latest two epochs, so that one from a clock that ran ahead removes nothing. 0 means
+	// no limit.
 	Age, Bytes int64
 	// Delay is how many nanoseconds packets take at most, and clocks differ, in all. Append warns if the counters
 	// cannot tell such delays; of a second, or a 60th of the Period if that is shorter, if Delay is 0. Sampled
@@ -109,33 +110,19 @@ func (s *Store) load() error {
 			seg = s.segments[at]
 		}
 		if !known || at == len(s.segments)-1 { // the last one may have grown
-			seg = s.loadSegment(*seg)
+			if err := seg.scan(s.files); errors.Is(err, fs.ErrNotExist) { // its writer has removed it
+				continue
+			} else if err != nil {
+				seg.spoil(0, err)
+			}
 		}
-		if seg != nil { // its writer has not removed it
-			segments = append(segments, seg)
-		}
+		segments = append(segments, seg)
 	}
 	if n := len(segments); s.options.ReadOnly && n > 0 {
 		segments[n-1].forgetTail()
 	}
 	s.segments = segments
 	return nil
-}
-
-// loadSegment learns what is in a segment, by reading on from its known part. It returns nil if the segment does not exist.
-func (s *Store) loadSegment(seg segment) *segment {
-	f, err := s.files.open(segmentName(seg.number))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		defer f.Close()
-		err = seg.scan(f)
-	}
-	if err != nil {
-		seg.spoil(0, err)
-	}
-	return &seg
 }
 
 // Append adds an epoch, which then survives a crash. An epoch without packets is not kept. On error the epoch

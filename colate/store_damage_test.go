@@ -121,8 +121,9 @@ func FuzzSegment(f *testing.F) {
 	f.Add(append([]byte(frameMagic), good...))
 	f.Add(append(bytes.Repeat([]byte("H"), 1<<16-3), frame(epochAt(f, 3))...))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s := &segment{number: 1}
-		if err := s.scan(&memoryFile{fs: newMemory(), data: data}); err != nil {
+		s, files := &segment{number: 1}, newMemory()
+		files.names[segmentName(1)] = &memoryFile{fs: files, data: data}
+		if err := s.scan(files); err != nil {
 			t.Fatal(err)
 		}
 		// Entries and damages cover the segment, once.
