@@ -98,15 +98,12 @@ func (a *accumulator) aim(flows []joint.FlowRecord) error {
 	return nil
 }
 
-// neighbour returns the counter that an absent flow has instead of this one.
-// Any counter would do; one in the same block is read with it.
+// neighbour returns the counter that an absent flow has instead of this one. Any counter would do; one in the same
+// block is read with it. The last block may be short, and goes on with the first.
 func (c *Config) neighbour(at uint32, absent int) uint32 {
-	from, to := c.blockOf(int(at) / c.blockSize())
-	length := to - from
-	if length == 1 { // an odd one, at the end
-		return uint32(absent % c.counters())
-	}
-	return uint32(from + (int(at)-from+1+absent%(length-1))%length)
+	size := c.blockSize()
+	in := int(at) % size
+	return uint32((int(at) - in + (in+1+absent%max(size-1, 1))%size) % c.counters())
 }
 
 // tell adds the epochs of the table that count to the tallies.
