@@ -29,7 +29,7 @@ type segment struct {
 	size    int64 // of the known frames and damages
 	tail    int64 // of the damage at the end, if any
 	entries []entry
-	damages []error
+	damages []Missing
 }
 
 // entry says where an epoch is, and its span.
@@ -52,7 +52,7 @@ func damaged(segment uint64, offset, bytes int64, reason error) error {
 
 // spoil adds damage behind what is known of a segment.
 func (s *segment) spoil(bytes int64, reason error) {
-	s.damages = append(s.damages, damaged(s.number, s.size, bytes, reason))
+	s.damages = append(s.damages, Missing{Err: damaged(s.number, s.size, bytes, reason)})
 	s.size, s.tail = s.size+bytes, bytes
 }
 

@@ -323,9 +323,7 @@ func (s *Store) Summary() (c Coverage) {
 	defer s.mu.RUnlock()
 	for _, seg := range s.segments {
 		c.Bytes += seg.size
-		for _, d := range seg.damages {
-			c.Missing = append(c.Missing, Missing{Err: d})
-		}
+		c.Missing = append(c.Missing, seg.damages...)
 	}
 	if c.Epochs = len(all); c.Epochs > 0 {
 		c.Start, c.End = all[0].start, slices.MaxFunc(all, func(a, b entry) int { return cmp.Compare(a.end, b.end) }).end

@@ -132,7 +132,7 @@ func FuzzSegment(f *testing.F) {
 			covered += frameSize + int64(e.length)
 		}
 		for _, d := range s.damages {
-			covered += damageOf(d).bytes
+			covered += damageOf(d.Err).bytes
 		}
 		if covered != int64(len(data)) || s.size != covered {
 			t.Errorf("%d of %d bytes accounted for", covered, len(data))
