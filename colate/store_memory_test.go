@@ -3,13 +3,11 @@ package colate
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -252,24 +250,10 @@ func frame(r *Recorder) []byte {
 	return frame
 }
 
-// A damage is a part of a file.
-type damage struct {
-	file          string
-	offset, bytes int64
-	error
-}
-
-func damageOf(err error) damage {
-	d := damage{error: err}
-	fmt.Sscanf(err.Error(), "colate: %s %d bytes from %d", &d.file, &d.bytes, &d.offset)
-	d.file = strings.TrimSuffix(d.file, ":")
-	return d
-}
-
 // damages lists what the store says is wrong with its files.
-func (s *Store) damages() (all []damage) {
-	for _, m := range s.Summary().Missing {
-		all = append(all, damageOf(m.Err))
-	}
-	return all
+func (s *Store) damages() []Missing { return s.Summary().Missing }
+
+// is reports whether an error is about a part of a segment.
+func is(err error, segment uint64, offset, bytes int64) bool {
+	return err.Error() == damaged(segment, offset, bytes, errors.Unwrap(err)).Error()
 }
