@@ -242,13 +242,11 @@ func resealed(data []byte) []byte {
 	}
 	fixed := sealed(data[:n])
 	var h epochHead
-	if err := h.open(fixed); err != nil || h.offsets[len(h.offsets)-1] != int64(len(data)) {
+	if err := h.open(fixed); err != nil || h.size() != int64(len(data)) {
 		return data
 	}
-	for i := range h.config.blocks() {
-		if block := data[h.offsets[i]:h.offsets[i+1]]; len(block) >= 4 {
-			fixed = append(fixed, sealed(block)...)
-		}
+	for i, end := range h.offsets[1:] {
+		fixed = append(fixed, sealed(data[h.offsets[i]:end])...)
 	}
 	return fixed
 }
