@@ -27,9 +27,6 @@ func TestStore(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Append(epochAt(t, 10)); !errors.Is(err, fs.ErrClosed) {
-		t.Errorf("appending to a closed store: %v", err)
-	}
 	// Opened again, it goes on in a segment of its own.
 	s = openStore(t, files, options)
 	fill(t, s, 10, 12)
