@@ -97,8 +97,11 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Traffic {
 			d.unsure(r.Outstanding+uint64(w.hidden), least, most)
 		}
 	}
-	if w.total.Reset(); errors.Is(d.Err, ErrUnlike) && w.unlike.some < 2 && (w.unlike.reports <= reports || w.unlike.reports%10 == 0) {
-		d = Traffic{Sent: r.Sent, Received: r.Received, Err: d.Err}
+	w.total.Reset()
+	if errors.Is(d.Err, ErrUnlike) { // nobody knows which were lost
+		d, w.missing = Traffic{Sent: r.Sent, Received: r.Received, Err: d.Err}, nil
+	}
+	if errors.Is(d.Err, ErrUnlike) && w.unlike.some < 2 && (w.unlike.reports <= reports || w.unlike.reports%10 == 0) {
 		w.total.Gap() // or what seems to be on its way is looked for in all reports; if often, none that takes long is found again
 		w.since, w.anew, w.ledger = w.end, w.through, ledger{}
 	}

@@ -360,6 +360,8 @@ func HTTP(client *http.Client, url string) func(ctx context.Context, request []b
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("hoplag: %w", err)
+		case a.Request != nil && a.Request.Method != http.MethodPost:
+			return nil, fmt.Errorf("hoplag: %s redirects to %s, which turns a POST into a GET: use that address, or status 308", url, a.Request.URL)
 		case a.StatusCode == http.StatusNotFound || a.StatusCode == http.StatusOK && a.Header.Get("Content-Type") != contentType:
 			return nil, fmt.Errorf("hoplag: no point is at %s: it answers %s; is the path right?", url, a.Status)
 		case a.StatusCode != http.StatusOK:
