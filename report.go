@@ -266,9 +266,8 @@ func inText(err error) error {
 	return told(err.Error())
 }
 
-// Metrics keeps totals and the latest report of each pair of points, and shows
-// them to Prometheus. The zero value is ready to use, by any number of goroutines. Names tell pairs apart: hoplag_reports_failed_total
-// rises if two pairs have the same.
+// Metrics keeps totals and the latest report of each pair of points, and shows them to Prometheus. The zero value is
+// ready to use, by any number of goroutines. Names tell pairs apart: hoplag_reports_failed_total rises if two have the same.
 //
 //	var metrics hoplag.Metrics
 //	http.Handle("/metrics", &metrics)
@@ -302,10 +301,8 @@ func (m *Metrics) Add(r Report) {
 	if m.pairs == nil {
 		m.pairs = map[[2]string]*totals{}
 	}
-	if m.pairs[key] == nil {
-		m.pairs[key] = new(totals)
-	}
-	t := m.pairs[key]
+	t := cmp.Or(m.pairs[key], new(totals))
+	m.pairs[key] = t
 	gap := r.Start.Sub(t.latest.Start.Add(t.latest.Length)) // what comes late after an error may be of its time
 	if t.reports++; r.Err != nil || t.reports > 1 && (gap > 0 || gap < 0 && t.latest.Err == nil) {
 		t.failed++
@@ -370,8 +367,7 @@ func (t *totals) write(p page) {
 	t.paths[forth].write(p, &t.latest.Forth, labels+`,direction="forth"`)
 	t.paths[back].write(p, &t.latest.Back, labels+`,direction="back"`)
 	p.counter("reports", "Intervals that were reported.", labels, float64(t.reports))
-	p.counter("reports_failed", "Reports that lack the first point, that begin after a gap, as restarts leave, or that overlap, as those of "+
-		"two pairs of the same names do.", labels, float64(t.failed))
+	p.counter("reports_failed", "Reports without the first point, after a gap, or of two pairs of one name.", labels, float64(t.failed))
 	p.gauge("report_age_seconds", "How long ago the latest report came: older figures are not of now.", labels, true,
 		time.Since(t.came).Seconds())
 	i, c, known := &t.latest.RoundTrip, &t.latest.Clock, t.latest.Clock.Likely.Confidence > 0

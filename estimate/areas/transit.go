@@ -129,17 +129,16 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 const mostDelay = 90 / patienceFactor
 
 // joining reports, while the beginning is kept, whether packets join that no point sent: they came longer after the
-// beginning than any sent since has taken, and are more than can have been on their way then at today's rate.
+// beginning than any sent since has taken, and are more than can have been on their way then at today's rate, or, as
+// the lost hide them, two came more than twice as long after it as any is waited for.
 func (a *Areas) joining(received float64) bool {
-	if !a.beginning() || a.surplus <= 1 || a.proven <= patienceFactor*a.losses.longest {
+	long := patienceFactor * a.losses.longest
+	if late := long > 0 && a.another > 2*long; !a.beginning() || a.proven <= long || a.surplus <= 1 && !late {
 		return false
+	} else if late {
+		return true
 	}
-	time, all := 0.0, 1.0
-	for i := range a.alone {
-		time += a.alone[i].Weight * float64(a.alone[i].Delay)
-		all += a.alone[i].Weight
-	}
-	usual := received * max(0, time/all)
+	usual := received * a.taking.first / (a.taking.weights + 1)
 	return float64(a.surplus) > usual+3*math.Sqrt(usual)+1
 }
 
