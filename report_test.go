@@ -460,7 +460,7 @@ func TestMistakesAreNamed(t *testing.T) {
 	}{
 		"ids":      {base, func(l *link, i uint64) { l.b.PassedNumber(^i) }, "do both points pass the same bytes?"},
 		"some ids": {base, func(l *link, i uint64) { l.b.PassedNumber(i ^ -(i % 4 / 3)) }, "or came twice, and"},
-		"fan-out":  {base, func(l *link, i uint64) { l.b.PassedNumber(i); l.b.PassedNumber(i) }, "several receivers, or come from a third point?"},
+		"fan-out":  {base, func(l *link, i uint64) { l.b.PassedNumber(i); l.b.PassedNumber(i) }, "several receivers, or come from a third"},
 		"key":      {with(func(c *Config) { c.Key = NewKey("another secret key") }), other, "another Key"},
 		"SipHash":  {with(func(c *Config) { c.SipHash = true }), other, "SipHash is set at one of them"},
 		"cut":      {with(func(c *Config) { c.Cut = 50 * time.Millisecond }), other, "Cut is 50ms at the other point and 100ms here"},
