@@ -53,22 +53,18 @@ type tally struct {
 // borrowed has empty tallies. Few are in use at a time, however many points there are, and the processor's cache has them.
 var borrowed sync.Pool
 
-// borrowTally returns an empty tally for a Config that was validated, which is to be given back.
-func borrowTally(c *Config) *tally {
+// borrowInto borrows an empty tally, for a Config that was validated, unless there is one. It is to be given back.
+func borrowInto(into **tally, c *Config) *tally {
+	if *into != nil {
+		return *into
+	}
 	t, ok := borrowed.Get().(*tally)
 	if !ok || t.cells != c.Cells {
 		t = &tally{must(lda.NewSparse(c.Cells)), flows.NewTable(0), c.Cells}
 	}
 	t.flows.Reset(c.Flows)
+	*into = t
 	return t
-}
-
-// borrowInto borrows a tally unless there is one.
-func borrowInto(t **tally, c *Config) *tally {
-	if *t == nil {
-		*t = borrowTally(c)
-	}
-	return *t
 }
 
 func (t *tally) giveBack() {
