@@ -117,7 +117,7 @@ func (l *least) add(key, x, now int64) {
 
 const (
 	recordMagic   = "HLPC"
-	recordVersion = 7
+	recordVersion = 8
 	tagSize       = 16
 )
 
