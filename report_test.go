@@ -373,10 +373,10 @@ func TestSignedNonsense(t *testing.T) {
 		},
 		"a size too small":     func(b []byte) []byte { b[sizesAt+3]--; return b },
 		"no sizes":             func(b []byte) []byte { return b[:sizesAt] },
-		"nothing compressed":   func(b []byte) []byte { return b[:sizesAt+16] },
+		"nothing compressed":   func(b []byte) []byte { return b[:sizesAt+4] },
 		"half of it":           func(b []byte) []byte { return b[:len(b)/2] },
-		"bytes that are left":  func(b []byte) []byte { clear(b[sizesAt+8 : sizesAt+16]); return b },
-		"a wrong compression":  func(b []byte) []byte { b[sizesAt+16] ^= 0xff; return b },
+		"bytes that are left":  func(b []byte) []byte { clear(b[sizesAt : sizesAt+4]); return b },
+		"a wrong compression":  func(b []byte) []byte { b[sizesAt+4] ^= 0xff; return b },
 		"other people's magic": func(b []byte) []byte { b[0]++; return b },
 	} {
 		bad := seal.seal(change(slices.Clone(body)))
