@@ -171,7 +171,11 @@ func (m *meeting) silent() error {
 // align chooses which cuts correspond. It changes its mind only if another choice is clearly better. If that is far off, pairs begin anew.
 func (m *meeting) align() {
 	apart, _ := m.apart()
-	if cuts := float64(apart) / float64(m.cut); !m.warm || math.Abs(cuts-float64(m.ends[first].lag)) > 0.75 {
+	clear := 0.75
+	if m.asks == nil { // records of many cuts that come at once tell little of clocks
+		clear += float64(m.ends[first].used.fell+m.ends[second].used.fell) / float64(m.cut)
+	}
+	if cuts := float64(apart) / float64(m.cut); !m.warm || math.Abs(cuts-float64(m.ends[first].lag)) > clear {
 		lag := int64(math.Round(cuts))
 		m.warm = m.warm && max(lag-m.ends[first].lag, m.ends[first].lag-lag) < 2 // or cuts were compared that are far apart
 		m.ends[first].lag = lag

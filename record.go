@@ -102,10 +102,15 @@ type sessions [2]*least
 type least struct {
 	key, x, at int64
 	known      bool
+	fell       int64 // by how much the key did, less and less of long ago
 }
 
 func (l *least) add(key, x, now int64) {
+	l.fell -= l.fell / 64
 	if !l.known || key <= l.key+int64(mostDrift*float64(now-l.at)) {
+		if l.known {
+			l.fell += max(0, l.key-key)
+		}
 		l.key, l.x, l.at, l.known = key, x, now, true
 	}
 }
