@@ -130,16 +130,12 @@ const mostDelay = 90 / patienceFactor
 
 // joining reports, while the beginning is kept, whether packets join that no point sent: they came longer after the
 // beginning than any sent since has taken, and are more than can have been on their way then at today's rate, or, as
-// the lost hide them, two came more than twice as long after it as any is waited for.
+// the lost hide them, two came later than any packet is waited for.
 func (a *Areas) joining(received float64) bool {
 	long := patienceFactor * a.losses.longest
-	if late := long > 0 && a.another > 2*long; !a.beginning() || a.proven <= long || a.surplus <= 1 && !late {
-		return false
-	} else if late {
-		return true
-	}
+	late := long > 0 && a.another > max(long, patienceFactor*mostDelay*a.step)
 	usual := received * a.taking.first / (a.taking.weights + 1)
-	return float64(a.surplus) > usual+3*math.Sqrt(usual)+1
+	return a.beginning() && a.proven > long && (late || float64(a.surplus) > usual+3*math.Sqrt(usual)+1)
 }
 
 // knowsTail is for how many intervals packets have to be seen to know how long the
