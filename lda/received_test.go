@@ -118,7 +118,7 @@ func TestOfReceivedAtOnce(t *testing.T) {
 func TestOfReceivedAfterStalls(t *testing.T) {
 	t.Parallel()
 	var held, narrow covered
-	for seed := range uint64(3) {
+	for seed := range uint64(2) {
 		n := 0
 		run := cutTraffic(t, seed, 2000, 1, func(*rand.Rand) float64 {
 			if n = (n + 1) % 400; n > 300 {
@@ -131,8 +131,8 @@ func TestOfReceivedAfterStalls(t *testing.T) {
 		narrow.add(halves[len(halves)*9/10] < 1e6)
 	}
 	due := float64(held.of) / 1000
-	if t.Logf("%+v", held); float64(held.of-held.hits) > due+3*math.Sqrt(due)+1 || held.of < 1500 || narrow.hits < 3 {
-		t.Errorf("%d of %d reports are inside 99.9 %%, and %d of 3 runs narrow", held.hits, held.of, narrow.hits)
+	if t.Logf("%+v", held); float64(held.of-held.hits) > due+3*math.Sqrt(due)+1 || held.of < 1000 || narrow.hits < 2 {
+		t.Errorf("%d of %d reports are inside 99.9 %%, and %d of 2 runs narrow", held.hits, held.of, narrow.hits)
 	}
 }
 
