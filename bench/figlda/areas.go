@@ -13,7 +13,7 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// Areas holds reports to the truth where packets cross their ends.
+// Areas compares reports with the truth where packets cross their ends.
 var Areas = experiment.Experiment{
 	Name: "ours-areas", Title: "Packets that cross the cuts",
 	Claim: "Areas are right whatever the delay: without loss exact, with losses inside their intervals, " +

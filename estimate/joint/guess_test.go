@@ -108,7 +108,7 @@ func TestCrowds(t *testing.T) {
 // relative to the latter.
 type told struct{ width, half, err float64 }
 
-// quantile returns the value that a share of all is below.
+// quantile returns the value below which a share of all lies.
 func quantile(share float64, all []told, of func(told) float64) float64 {
 	var x []float64
 	for _, y := range all {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestWeigh holds the weighing of sizes, by steps and where they are too wide, to the sum over all sizes.
+// TestWeigh compares the weighing of sizes, by steps and where they are too wide, with the sum over all sizes.
 func TestWeigh(t *testing.T) {
 	p := newSizePrior()
 	differs := func(told, deviation, mean, variance float64) bool {

@@ -1,4 +1,4 @@
-// Package c holds the C twin of an LDA point to what Go does.
+// Package c checks that the C twin of an LDA point does what Go does.
 package c
 
 import (
