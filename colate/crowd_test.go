@@ -87,7 +87,7 @@ func minute(late func(at int64) int64) func(*rand.Rand) []passage {
 // stops lets none come in 6 s of 20: they wait for the rest.
 func stops(at int64) int64 { return max(at, at/20e9*20e9+6e9) }
 
-// stalled has packets of 1 ms, but for those sent in 0.3 s, which come together in the sixth second.
+// stalled has packets of 1 ms, except for those sent in 0.3 s, which come together in the sixth second.
 func stalled(rng *rand.Rand) []passage {
 	all := slow(300, 5000, 12, 1e9, 0)(rng)
 	for i := range all {

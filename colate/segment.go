@@ -67,7 +67,7 @@ func (s *segment) spoil(bytes int64, reason error) {
 
 func segmentName(number uint64) string { return fmt.Sprintf("%016x%s", number, segmentSuffix) }
 
-// appendFrame appends an epoch's frame, and returns its entry but for its place.
+// appendFrame appends an epoch's frame, and returns its entry except for its place.
 func appendFrame(dst []byte, r *Recorder) ([]byte, entry) {
 	be, from := binary.BigEndian, len(dst)
 	e := entry{head: uint32(r.config.headSize(len(r.samples)))}

@@ -470,5 +470,5 @@ func (a *Accumulator) tellUnsettled(r *Result, whole *transit, fewer int) {
 	a.unlike.lost, a.unlike.extra = a.unlike.lost-hidden, extra-hidden
 }
 
-// copied returns the share of packets, but for copies, that share their cell with a copy, so that they are not alone.
+// copied returns the share of packets, except for copies, that share their cell with a copy, so that they are not alone.
 func (t *transit) copied() float64 { return min(1, (t.joined+t.alike)/max(t.received-t.joined, 1)) }

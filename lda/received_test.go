@@ -155,7 +155,7 @@ func (run *cutRun) came(from, to int64) (estimate.Empirical, float64) {
 }
 
 // Of few packets most are alone: intervals of quantiles and the deviation are as wide as the others leave them. As if there
-// were ever so many others, those of quantiles would be five times as wide, but for the steps from packet to packet. Where
+// were ever so many others, those of quantiles would be five times as wide, except for the steps from packet to packet. Where
 // a clock is behind, those alone were sent in the report, and half of them received before: as if none were, most would miss.
 // So they would where sixteen ids come in turn, so that none is alone that is on its way when the next one like it is sent.
 func TestMostAreAlone(t *testing.T) {
