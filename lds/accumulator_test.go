@@ -237,11 +237,11 @@ func TestAccumulatorStaysAsItIs(t *testing.T) {
 // in both still has a bounded interval. Without Gap, where packets took five intervals on average, earlier ones
 // passed for copies: 25 of 100 intervals missed.
 func TestBeginsAmongTraffic(t *testing.T) {
-	const before, all = int64(90e8), int64(150e8)
+	const before, all = int64(50e8), int64(110e8)
 	answers, missed := uint64(0), uint64(0)
 	for seed, mean := range []float64{2e7, 2e7, 2e7, 8e5} {
 		var took, came [50]float64
-		x, a, random := newTimeline(t, DefaultConfig, 150, 1e8), mustAccumulate(t, DefaultConfig), rand.New(rand.NewPCG(uint64(seed), 30))
+		x, a, random := newTimeline(t, DefaultConfig, 110, 1e8), mustAccumulate(t, DefaultConfig), rand.New(rand.NewPCG(uint64(seed), 30))
 		if mean < 1e6 {
 			a.Gap()
 		}
@@ -252,7 +252,7 @@ func TestBeginsAmongTraffic(t *testing.T) {
 				took[f], came[f] = took[f]+float64(late), came[f]+1
 			}
 		}
-		for k := 90; k < 150; k++ {
+		for k := 50; k < 110; k++ {
 			x.add(t, a, k)
 		}
 		for f, n := range came {

@@ -198,7 +198,7 @@ func (o *others) add(near *content, n, part, mean float64) {
 	o.used++
 }
 
-// farthest returns how far the mean of so many packets is from that of the flow's cell at most: as far as cells
+// farthest returns how far the mean of a number of packets is from that of the flow's cell at most: as far as cells
 // are, and fewer packets than are in these are farther apart.
 func (o *others) farthest(packets float64) float64 {
 	packets = max(packets, o.small)

@@ -251,7 +251,7 @@ func (d *Demand) inTable(rooms int, large []chances) (held float64) {
 var tableParts = [flowCells]float64{0.9, 0.09, 0.01} // of a flow's packets, by cell
 
 // spoilt returns the chance that each cell of a flow is empty or lost a packet. A cell is good as often as it lost
-// none, but for how often it is empty: the chances of both, of several cells together, add up with their signs. A
+// none, except for how often it is empty: the chances of both, of several cells together, add up with their signs. A
 // packet is among those that may not be there with a probability of out.
 func spoilt(packets, loss, out float64, parts []float64) float64 {
 	if len(parts) == 0 {

@@ -119,7 +119,7 @@ type borrowing struct{ longer, variance, single, apart float64 }
 
 func (b *borrowing) chance(packets float64) float64 { return min(b.single/packets, b.apart) }
 
-// borrow compares the lossy spans of all cells with their exact ones. Without evidence they are alike, but for how far cells are apart.
+// borrow compares the lossy spans of all cells with their exact ones. Without evidence they are alike, except for how far cells are apart.
 func (a *Accumulator) borrow() borrowing {
 	b := borrowing{0, a.differ, a.single, sq(a.apart)}
 	if b.variance == 0 || math.IsInf(b.variance, 1) || math.IsInf(b.single, 1) {

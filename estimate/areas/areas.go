@@ -281,7 +281,7 @@ func (a *Areas) count(to int, visit func(c *areaCell, level uint64)) (lost, extr
 	return lost, extra, out - lost + extra
 }
 
-// Ended reports whether nothing is on its way in so many cells from one on, as far as the latest Settle told what was lost.
+// Ended reports whether nothing is on its way in a number of cells from one on, as far as the latest Settle told what was lost.
 func (a *Areas) Ended(cell, n int) bool {
 	return !slices.ContainsFunc(a.places[cell:cell+n], func(at uint32) bool { return at > 0 && a.cells[at-1].level != a.cells[at-1].told })
 }
@@ -416,7 +416,7 @@ func (a *Areas) advance(c *areaCell, keep int) {
 // of it is gone after 35.
 const lately = 50
 
-// fade forgets slowly how long packets took, and how many were lost in cuts that are no longer kept, over so many ns.
+// fade forgets slowly how long packets took, and how many were lost in cuts that are no longer kept, over a time in ns.
 func (a *Areas) fade(keep int, passed float64) {
 	rest := math.Pow(1-1.0/lately, min(1, passed/1e9))
 	a.greatest *= rest

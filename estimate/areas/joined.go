@@ -18,7 +18,7 @@ type joined struct {
 // spans that are over, in which none hides.
 type joiners struct{ came, joined, of, over float64 }
 
-// add adds others, each so many times.
+// add adds others, each a number of times.
 func (j *joiners) add(o joiners, times float64) {
 	*j = joiners{j.came + times*o.came, j.joined + times*o.joined, j.of + times*o.of, j.over + times*o.over}
 }

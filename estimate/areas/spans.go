@@ -38,7 +38,7 @@ type Span struct {
 type ageBounds = struct{ Packets, Least, Most float64 }
 
 // Spans calls visit for the spans of all cells after cut number from and up to cut number to: those of each in order of
-// time, but for intervals at whose ends it was empty. Call [Areas.Transit] first. Unlike that, Spans does not assume
+// time, except for intervals at whose ends it was empty. Call [Areas.Transit] first. Unlike that, Spans does not assume
 // that the cells of a group are alike, so it serves cells of flows.
 func (a *Areas) Spans(from, to int, visit func(Span)) {
 	from, to = from-a.before, to-a.before

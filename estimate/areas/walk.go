@@ -266,7 +266,7 @@ func (a *Areas) bound(x *span) {
 	}
 }
 
-// near returns a sum of delays of a number of packets, which is known but for its high bits.
+// near returns a sum of delays of a number of packets, which is known except for its high bits.
 func (a *Areas) near(sum uint64, packets uint32) float64 {
 	expected := int64(a.center * float64(packets))
 	return float64(estimate.SignExtend(sum-uint64(expected), a.bits)) + float64(expected)

@@ -194,7 +194,7 @@ func (d *counting) round(step float64) (moved float64) {
 	return moved / max(packets, 1)
 }
 
-// misfit returns by what factor the squares of cells' rests exceed their variances: flows may not be listed.
+// misfit returns by what factor the squares of cells' rests exceed their variances: some flows may not be listed.
 func (d *counting) misfit() float64 {
 	var squares, cells float64
 	for _, rest := range d.rest {
