@@ -50,6 +50,7 @@ type Areas struct {
 	ends     []int64     // of the cuts that are kept
 	net      []int       // packets sent less those received in the intervals that end there, and since
 	step     float64     // length of the latest interval that has one
+	shortest float64     // length up to which Thin makes intervals longer
 	before   int         // number of cuts that were forgotten
 	begun    int64       // when the beginning was
 	underWay bool        // packets were on their way then,
@@ -87,10 +88,11 @@ type areaCell struct {
 	told       uint64 // the settled level up to which losses have been told
 	moved      int64  // time of the first cut at the anchor's level
 	number     uint32
-	first, end uint32 // events that are placed,
-	fresh      uint32 // and how many are not
-	since      uint32 // packets sent from the anchor to the oldest cut,
-	alike      uint32 // and how many of these look like others on their way
+	first, end uint32  // events that are placed,
+	fresh      uint32  // and how many are not
+	since      uint32  // packets sent from the anchor to the oldest cut,
+	alike      uint32  // and how many of these look like others on their way
+	gone       float32 // and are lost, as expected
 	group      uint8
 	losses     bool      // the anchor's level is higher than the former
 	aged       uint32    // the latest cut at which it is known that nothing was lost
@@ -221,10 +223,30 @@ func (a *Areas) pass(i int, e areaEvent, sentTally uint64) {
 // of each other, or less is known of what crosses the ends.
 func (a *Areas) Next(end int64) {
 	if length := float64(end - a.ends[a.latest()]); length > 0 {
-		a.step = length
+		a.step = max(length, a.shortest)
 		a.watched += length
 	}
 	a.ends, a.net, a.calmTo, a.judged = append(a.ends, end), append(a.net, 0), append(a.calmTo, len(a.calm)), 0
+}
+
+// Thin leaves out the latest cut if it comes after number from, and the interval that ended there was shorter than one in so many of
+// the patience: on which side of it a packet was sent hardly matters then. Call it before cells are cut.
+func (a *Areas) Thin(from, most int) {
+	k, least := a.latest(), a.patience/float64(most)
+	if !math.IsInf(least, 1) && a.before+k > from && a.length(k) < least {
+		a.shortest, a.watched, a.judged, a.net[k] = least, a.watched-a.length(k), 0, a.net[k]+a.net[k+1]
+		a.ends, a.calmTo, a.net = a.ends[:k], a.calmTo[:k], a.net[:k+1]
+	}
+}
+
+// Aged returns the latest cut of which it is known what was lost, and for how many nanoseconds that was waited for: spans go on for a
+// patience, and settle after another one. As long as no delay is known, that is so many cuts ago.
+func (a *Areas) Aged(most int) (cut int, waited float64) {
+	k := max(0, a.latest()-most)
+	if !math.IsInf(a.patience, 1) {
+		k = a.agedBefore(0, a.latest(), a.ends[a.latest()]-int64(a.patience))
+	}
+	return a.before + k, a.between(k, a.latest())
 }
 
 // Cuts returns the number of the latest cut.
@@ -380,9 +402,14 @@ func (a *Areas) place() {
 	}
 	clear(a.events[:first]) // as many were taken out
 	for _, e := range *room {
-		end := &a.cells[e.note].end
-		e.note, a.events[*end] = 0, e
-		*end++
+		c := &a.cells[e.note]
+		if was := &a.events[max(c.end, 1)-1]; c.end > c.first && was.cut == e.cut { // a cut was left out between them
+			e.sent, e.received, e.digest = was.sent+e.sent, was.received+e.received, (was.digest+e.digest)&uint32(a.mask>>32)
+			e.sentSum, e.delay, c.end = was.sentSum+e.sentSum, was.delay+e.delay, c.end-1
+		}
+		e.note = 0
+		a.events[c.end] = e
+		c.end++
 	}
 	spares.Put(room)
 	a.placed, a.judged = len(a.events), 0
@@ -400,12 +427,13 @@ func (a *Areas) advance(c *areaCell, keep int) {
 				c.losses = outstanding(c.oldest) > outstanding(c.anchor)
 				c.former, c.moved = c.anchor, a.ends[from]
 			}
-			c.anchor, c.since, c.alike, c.young = c.oldest, 0, 0, a.early(to)
+			c.anchor, c.since, c.alike, c.gone, c.young = c.oldest, 0, 0, 0, a.early(to)
 		}
 		if from = to + 1; from > keep || k == c.end {
 			return
 		}
 		e := &a.events[k]
+		c.gone += float32(a.rate(int(e.cut)-a.before) * float64(e.sent))
 		if c.oldest, c.judged, c.since = e.level, judgement(e.note), c.since+e.sent; c.judged&repeated != 0 {
 			c.alike += e.sent
 		}

@@ -246,7 +246,7 @@ func (a *Areas) aged(x *span, from, to int, s *Span) {
 	longest, common := a.between(from, to), 0.0
 	var before, within, after float64 // losses, as expected
 	var ages moment
-	before = a.rate(0) * x.before
+	before = x.gone
 	for i := range a.passed {
 		e := &a.passed[i]
 		cut := int(e.cut) - a.before
