@@ -112,9 +112,8 @@ func (t *total) owes(rate float64) (less, more float64) {
 	return max(0, t.ended.Most-t.began.Least) / rate, max(0, t.began.Most-t.ended.Least) / rate
 }
 
-// A borrowing says how much longer packets waited in spans with losses than in exact spans of the same cell, over
-// all cells: where a queue drops its tail, losses happen when delays are long. It also has the variance of that
-// between cells, beyond what chance does to single packets.
+// A borrowing says how much longer packets waited in spans with losses than in exact spans of the same cell, over all cells: where a queue
+// drops its tail, losses happen when delays are long. It also has the variance of that between cells, beyond chance.
 type borrowing struct{ longer, variance, single, apart float64 }
 
 func (b *borrowing) chance(packets float64) float64 { return min(b.single/packets, b.apart) }

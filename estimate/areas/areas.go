@@ -8,17 +8,15 @@ import (
 	"sync"
 )
 
-// Areas adds up the time that packets spend on their way between two points, by
-// the cuts of the clock at which both points empty their cells.
+// Areas adds up the time that packets spend on their way between two points, by the cuts of the clock at which both empty cells.
 //
 // Call [Areas.Begin] and then, for each interval, [Areas.Cut] for all cells and [Areas.Next]. [Areas.Transit]
 // tells how long packets were on their way between two cuts: METHODS.md, section 3, says how, and proves it.
 //
 // Cells are in groups. Within a group a hash chooses the cell of a packet, so cells of one group are exchangeable.
 //
-// Cuts are numbered from 0, the beginning. Areas keeps the cuts since the last [Areas.Settle]. Its memory and
-// its time grow with the packets that pass between, and the cells that they pass. It is not safe for concurrent
-// use, and the zero value panics.
+// Cuts are numbered from 0, the beginning. Areas keeps the cuts since the last [Areas.Settle]. Its memory and its time grow with the
+// packets that pass between, and the cells that they pass. It is not safe for concurrent use, and the zero value panics.
 type Areas struct {
 	groups    []int  // first cell of each group, and the number of cells
 	mask      uint64 // of the bits of a tally that are known
@@ -150,8 +148,7 @@ func (a *Areas) Begin(start int64, underWay bool) {
 	a.net = append(a.net[:0], 0, 0)
 }
 
-// Empty says that no packet was on its way at the beginning after all: it would be known by now. Others' patience tells
-// how long packets take at most.
+// Empty says that no packet was on its way at the beginning: it would be known by now. Others' patience tells how long they take.
 func (a *Areas) Empty(patience float64) { a.underWay, a.longest = false, patience/patienceFactor }
 
 // Before returns how many nanoseconds after the beginning packets still arrived that were on their way then, as
@@ -173,8 +170,7 @@ func (a *Areas) cell(i int) uint32 {
 	return a.places[i] - 1
 }
 
-// Cut takes what cell i holds at both points of the interval that ends now.
-// Call it once per cell and interval; you may skip cells that are empty.
+// Cut takes what cell i holds at both points of the interval that ends now. Call it once per cell and interval; empty ones may be skipped.
 func (a *Areas) Cut(i int, pair CellPair) {
 	rose, sent := (pair.SentTally-pair.ReceivedTally)&a.mask, uint32(pair.SentTally)
 	if rose == 0 && sent == 0 {
@@ -311,8 +307,7 @@ func (a *Areas) Ended(cell, n int) bool {
 // longestKept is the greatest number of cuts that are kept for packets on their way.
 const longestKept = 600.0
 
-// Settle forgets what happened up to cut number to, except what is needed for the packets on their way. The
-// next call of Losses begins there.
+// Settle forgets what happened up to cut number to, except what packets on their way need. The next call of Losses begins there.
 func (a *Areas) Settle(to int) {
 	keep := to - a.before
 	for keep > 0 && a.between(keep, to-a.before) < min(a.patience, longestKept*a.step) {
@@ -440,8 +435,7 @@ func (a *Areas) advance(c *areaCell, keep int) {
 	}
 }
 
-// lately is for how many reports, or for how many seconds if they are shorter, what happened counts, on average: half
-// of it is gone after 35.
+// lately is for how many reports, or for how many seconds if they are shorter, what happened counts, on average: 35 for half of it.
 const lately = 50
 
 // fade forgets slowly how long packets took, and how many were lost in cuts that are no longer kept, over so many ns.

@@ -8,8 +8,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Span is the part within a window of the time between two cuts at which a cell was settled, or since the
-// last such cut.
+// A Span is the part within a window of the time between two cuts at which a cell was settled, or since the last such cut.
 type Span struct {
 	Cell           int
 	Sent, Received uint32
@@ -29,8 +28,7 @@ type Span struct {
 	// Joined packets came without being sent, or had been taken for lost.
 	Joined int
 
-	// Began and Ended tell of the packets outstanding when the window began and when it
-	// ended: how many, and their ages added up, at least and at most.
+	// Began and Ended tell of the packets outstanding when the window began and ended: how many, and their ages added up, at least and most.
 	Began, Ended ageBounds
 }
 
