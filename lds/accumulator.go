@@ -92,7 +92,7 @@ func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 		a.since = start
 	}
 	a.end, a.started, a.underWay, a.current = end, true, false, false
-	a.areas.Thin(a.from, longest)
+	n, waited := a.areas.Thin(a.from, longest)
 	for i := range up.cells {
 		if u, d := &up.cells[i], &down.cells[i]; u.tally|d.tally != 0 {
 			a.whole[i].tally += u.tally
@@ -100,8 +100,8 @@ func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 		}
 	}
 	a.areas.Next(end)
-	if n, _ := a.areas.Aged(longest); n-a.from >= 32 { // so that memory stays fixed
-		a.fold(n)
+	if n-a.from >= 32 { // so that memory stays fixed
+		a.fold(n, waited)
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func (a *Accumulator) Gap() {
 	if !a.started {
 		return
 	}
-	a.fold(a.areas.Cuts())
+	a.fold(a.areas.Cuts(), math.Inf(1))
 	for i := range a.whole {
 		t := &a.whole[i]
 		t.lost += t.left // or on their way
@@ -142,7 +142,7 @@ func (a *Accumulator) Gap() {
 // Reset begins the next report. The time that a packet is on its way counts in the report in which it passes.
 func (a *Accumulator) Reset() {
 	if a.started {
-		a.fold(a.areas.Cuts())
+		a.fold(a.areas.Cuts(), math.Inf(1))
 	}
 	for i := range a.whole {
 		t := &a.whole[i]
@@ -152,21 +152,20 @@ func (a *Accumulator) Reset() {
 }
 
 // fold adds what is known up to a cut to the whole, unless it turns out that it should wait for slower packets.
-func (a *Accumulator) fold(to int) {
-	if to > a.from && a.take(a.whole, to) {
+func (a *Accumulator) fold(to int, waited float64) {
+	if to > a.from && a.take(a.whole, to, waited) {
 		a.areas.Settle(to)
 		a.from = to
 	}
 }
 
 // take adds what is known from the last fold up to a cut, unless fold has to wait.
-func (a *Accumulator) take(into []total, to int) bool {
+func (a *Accumulator) take(into []total, to int, waited float64) bool {
 	t, err := a.areas.Transit(a.from, to, nil)
-	if n, waited := a.areas.Aged(longest); n < to && to < a.areas.Cuts() {
+	if waited < 3*t.Greatest { // two patiences
 		return false
-	} else if n >= to {
-		a.waited = min(a.waited, waited)
 	}
+	a.waited = min(a.waited, waited)
 	if a.slowest = max(a.slowest, t.Greatest); t.Joined == 0 { // where others join, cells that hide them seem far apart
 		a.spread = t.Scatter
 	}
@@ -196,7 +195,7 @@ func (a *Accumulator) complete() {
 		return
 	}
 	if copy(a.all, a.whole); a.started && a.areas.Cuts() > a.from {
-		a.take(a.all, a.areas.Cuts())
+		a.take(a.all, a.areas.Cuts(), math.Inf(1))
 	}
 	var means, packets scatter
 	var joined, times, sent, received [MaxRows]float64

@@ -226,23 +226,20 @@ func (a *Areas) Next(end int64) {
 }
 
 // Thin leaves out the latest cut if it comes after number from, and the interval that ended there was shorter than one in so many of
-// the patience: on which side of it a packet was sent hardly matters then. Call it before cells are cut.
-func (a *Areas) Thin(from, most int) {
+// the patience: on which side of it a packet was sent hardly matters then. Call it before cells are cut. It returns the latest cut of
+// which it is known what was lost, and how long ago that was: spans go on for a patience, and settle after another one. As long as no
+// delay is known, that is so many cuts ago.
+func (a *Areas) Thin(from, most int) (aged int, waited float64) {
 	k, least := a.latest(), a.patience/float64(most)
+	if aged = max(0, k-most); !math.IsInf(least, 1) {
+		aged = a.agedBefore(0, k, a.ends[k]-int64(a.patience))
+	}
+	waited = a.between(aged, k)
 	if !math.IsInf(least, 1) && a.before+k > from && a.length(k) < least {
 		a.shortest, a.watched, a.judged, a.net[k] = least, a.watched-a.length(k), 0, a.net[k]+a.net[k+1]
 		a.ends, a.calmTo, a.net = a.ends[:k], a.calmTo[:k], a.net[:k+1]
 	}
-}
-
-// Aged returns the latest cut of which it is known what was lost, and for how many nanoseconds that was waited for: spans go on for a
-// patience, and settle after another one. As long as no delay is known, that is so many cuts ago.
-func (a *Areas) Aged(most int) (cut int, waited float64) {
-	k := max(0, a.latest()-most)
-	if !math.IsInf(a.patience, 1) {
-		k = a.agedBefore(0, a.latest(), a.ends[a.latest()]-int64(a.patience))
-	}
-	return a.before + k, a.between(k, a.latest())
+	return a.before + aged, waited
 }
 
 // Cuts returns the number of the latest cut.

@@ -28,8 +28,8 @@ type Span struct {
 	// Joined packets came without being sent, or had been taken for lost.
 	Joined int
 
-	// Began and Ended tell of the packets outstanding when the window began and ended: how many, and their ages added up, at least and most.
-	Began, Ended ageBounds
+	// Ends tell of the packets outstanding when the window began and ended: how many, and their ages added up, at least and at most.
+	Ends [2]ageBounds
 }
 
 // ageBounds is the least and the most that the ages of packets on their way add up to.
@@ -61,7 +61,7 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 		} else if x.to <= to {
 			s.Lost = x.lost
 		}
-		s.Began, s.Ended = a.ages(x, from, max(a.greatest, a.longest)), a.ages(x, to, max(a.greatest, a.longest))
+		s.Ends = [2]ageBounds{a.ages(x, from, max(a.greatest, a.longest)), a.ages(x, to, max(a.greatest, a.longest))}
 		switch {
 		case x.unknown:
 			s.Variance = math.Inf(1)
