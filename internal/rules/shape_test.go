@@ -112,7 +112,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3733, 3931},
+	".":              {3697, 3931},
 	"estimate":       {875, 1163},
 	"estimate/areas": {3308, 988},
 	"estimate/joint": {1511, 945},
@@ -124,13 +124,13 @@ var sizes = map[string][2]int{
 	"lda/mplane":     {1607, 1201},
 	"lda/kernel":     {2354, 1945},
 	"lds":            {2773, 3660},
-	"colate":         {4217, 3645},
+	"colate":         {4137, 3644},
 	"rli":            {2887, 2817},
 	"hashing":        {1556, 2268},
 	"queue":          {1992, 2076},
 	"internal":       {1056, 2300},
 	"examples":       {5666, 4374},
-	"bench":          {7684, 3210},
+	"bench":          {7683, 3210},
 }
 
 // TestSizes holds each part to its size: whoever adds takes out.
