@@ -105,8 +105,7 @@ type pairs struct {
 	balance
 }
 
-// newPairs reads what the given cells say. If these do not say enough, it reads all, or some from everywhere
-// where cells hold too many packets to say more.
+// newPairs reads what the given cells say. If these do not say enough, it reads all, or some where they hold too many packets to say more.
 func newPairs(up, down *Sketch, cells []uint32) (p pairs) {
 	const farCells = 2048
 	all, far := len(up.cells), min(len(up.cells), farCells)

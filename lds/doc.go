@@ -42,7 +42,7 @@
 // If sketches or tables are compared once, fast and slow packets must be lost alike, but not copied alike.
 //
 // An Accumulator does not notice a copied packet if others of the flow are always on their way. It says little of flows whose packets
-// take more than the 90 intervals that it waits for them ([Result.Late]), nor of slow packets before the first of them has come.
+// take more than three times as long as any did before ([Result.Late]), nor of slow packets before the first of them has come.
 //
 // It cannot tell which of the flows in a cell lost a packet, nor how many are lost in a cell that always has
 // some on their way: an Accumulator gives a range. Packets with equal bytes do no harm.

@@ -132,7 +132,7 @@ func TestBurstBeforeDelays(t *testing.T) {
 	}
 	a.Transit(0, 4, nil)
 	a.Spans(0, 4, func(s Span) {
-		for _, b := range []ageBounds{s.Began, s.Ended} {
+		for _, b := range s.Ends {
 			if math.IsNaN(b.Least) || math.IsNaN(b.Most) {
 				t.Errorf("ages from %v to %v", b.Least, b.Most)
 			}

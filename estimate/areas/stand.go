@@ -87,9 +87,8 @@ func (r *groupWindow) settle(l *losses, group int) {
 		}
 	}
 	variance += sq(aged * l.doubt)
-	// No more are lost than the fewest that were outstanding since. Cut off below its mean, the tail of a normal
-	// distribution is an exponential one. And Poisson numbers far below one reach up to one or two, as normal ones
-	// of half as great a variance more do.
+	// No more are lost than the fewest that were outstanding since. Cut off below its mean, the tail of a normal distribution is an
+	// exponential one. And Poisson numbers far below one reach up to one or two, as normal ones of half as great a variance more do.
 	most := min(r.fresh.a, r.still)
 	if l.share > 0 {
 		variance += sq(min(oldest, most)) / 2

@@ -57,8 +57,7 @@ type counting struct {
 	shares []float64 // by row: the share of a flow's packets in each of its cells
 	alike  float64   // see expected
 
-	// The current belief about each flow's packets, and an upper bound. A variance of 0 means no packets. Flows
-	// whose packets are known are fixed.
+	// The current belief about each flow's packets, and an upper bound. A variance of 0 means no packets. Known ones are fixed.
 	mean, variance, most []float64
 	fixed                []bool
 }
@@ -223,8 +222,7 @@ func (d *counting) tells(i, r int, expected amount, misfit float64) (row message
 	return message{row.weighted / apart, row.precision / apart}
 }
 
-// send takes what flow i is newly expected to have in row r off what is left of its cells, instead of what it
-// was expected to have before.
+// send takes what flow i is newly expected to have in row r off what is left of its cells, instead of what it had before.
 func (d *counting) send(i, r int) {
 	sent, now := &d.sent[i*d.Rows+r], d.expected(i, r)
 	packets, variance := now.packets-sent.packets, now.variance-sent.variance

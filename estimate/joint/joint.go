@@ -24,11 +24,9 @@ import (
 type Problem struct {
 	// Sum holds, for each cell, the sum of the delays of its packets in nanoseconds, up to 10^30.
 	Sum []float64
-	// Count holds, for each cell, the number of its packets. Nil means that cells do not count; the estimates are then
-	// considerably worse.
+	// Count holds, for each cell, the number of its packets. Nil means that cells do not count, which makes estimates worse.
 	Count []float64
-	// Unusable marks cells that must not be used, because one of their packets was lost or reordered out of the
-	// interval. Nil means that all are usable.
+	// Unusable marks cells that must not be used, because a packet was lost or reordered out of the interval. Nil: all are usable.
 	Unusable []bool
 
 	// Variance holds, for each cell, that of the error of Sum, which differs from cell to cell of a row. Nil means that sums are exact.
@@ -36,8 +34,7 @@ type Problem struct {
 
 	Rows        int // number of cells that each packet fell in, 1 or more
 	CellsPerRow int // number of cells of a row that a flow's packets are spread over, 1 or more
-	// Rates holds, for each row, the fraction of all packets recorded in it, sampled by a hash of the packet: 10^-9 to 1.
-	// Nil means all packets.
+	// Rates holds, for each row, the fraction of all packets recorded in it, sampled by a hash of the packet: 10^-9 to 1. Nil: all.
 	Rates []float64
 
 	// Packets holds, for each flow, the number of its packets before any sampling, known or decoded, 10^-9 to 10^18. Its

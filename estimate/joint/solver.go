@@ -23,8 +23,7 @@ import (
 const (
 	clockNoise    = 1.0 / 6 // variance of clocks' ticks, of a nanosecond, twice a packet
 	enoughPackets = 2       // deviations: packets beyond so many above those expected are of flows that are not listed
-	// Iteration ends when what it still gains, foretold from the last two groups of iterations, is this part of
-	// the sum of squares that is minimised.
+	// Iteration ends when what it still gains, foretold from the last two groups of iterations, is this part of the sum of squares.
 	enough         = 0.05
 	enoughExact    = 1e-8 // where cells determine flows
 	lookBack       = 4    // iterations in a group
@@ -196,8 +195,7 @@ func (s *solver) solve(ctx context.Context, opts Options) ([]float64, error) {
 	return h, nil
 }
 
-// begin sets the first direction, the residual of h = 0, and the inverse of the diagonal of S⁻¹ + AᵀD⁻¹A. It
-// returns the residual's norm, and yᵀD⁻¹y.
+// begin sets the first direction, the residual of h = 0, and the inverse of the diagonal of S⁻¹ + AᵀD⁻¹A. It returns its norm, and yᵀD⁻¹y.
 func (s *solver) begin(direction, residual, inverse []float64) (norm, square float64) {
 	for c, y := range s.rest {
 		s.cell[c] = y * s.trust[c]
