@@ -94,19 +94,16 @@ func (a *accumulator) aim(flows []joint.FlowRecord) error {
 	a.samples.aim(flows)
 	clear(a.tallies)
 	clear(a.filled)
-	a.common, a.table.inside, a.table.lone, a.epochs, a.missing, a.unread = common{}, false, 0, 0, 0, 0
+	a.common, a.table.inside, a.table.lone, a.pairs, a.epochs, a.unread = common{}, false, 0, 0, 0, 0
 	return nil
 }
 
-// neighbour returns the counter that an absent flow has instead of this one.
-// Any counter would do; one in the same block is read with it.
+// neighbour returns the counter that an absent flow has instead of this one. Any counter would do; one in the same
+// block is read with it. The last block may be short, and goes on with the first.
 func (c *Config) neighbour(at uint32, absent int) uint32 {
-	from, to := c.blockOf(int(at) / c.blockSize())
-	length := to - from
-	if length == 1 { // an odd one, at the end
-		return uint32(absent % c.counters())
-	}
-	return uint32(from + (int(at)-from+1+absent%(length-1))%length)
+	size := c.blockSize()
+	in := int(at) % size
+	return uint32((int(at) - in + (in+1+absent%max(size-1, 1))%size) % c.counters())
 }
 
 // tell adds the epochs of the table that count to the tallies.
@@ -148,8 +145,8 @@ func (a *accumulator) tally(f int) {
 		own.late.add(t, c.at, &c.sight, &a.common)
 		way := 0.0 // packets on their way when an epoch begins, as far as the cell is settled
 		for e := range t.epochs {
-			if end := t.windowEnd(e); end >= 0 {
-				own.ends[end] += way / a.kept
+			for end, at := range t.windowEnds() {
+				own.ends[end] += way / a.kept * float64(at>>e&1)
 			}
 			if c.has(e) {
 				way += t.gone(c.at, e)
@@ -197,7 +194,7 @@ func (a *accumulator) use(f int) bool {
 			large += n * c.large[e]
 		}
 	}
-	most := math.Ldexp(1, int(a.config.CountBits)-1) * float64(max(a.epochs+a.missing, 1))
+	most := math.Ldexp(1, int(a.config.CountBits)-1) * float64(max(a.pairs, 1))
 	tooMany := f < len(a.flows) && own > 0 && a.flows[f].Packets > most*float64(m)
 	return len(a.cells) > 0 && !tooMany && large <= someLarge*settled
 }

@@ -60,16 +60,9 @@ func (t *cellTable) keep(last int) {
 	t.epochs, t.live, t.ends, t.blank, t.lone = t.epochs-from, 0, t.ends>>from, t.blank>>from, t.lone>>from
 }
 
-// windowEnd returns 0 if the window begins with an epoch, 1 if it ends before it, and else -1, also if
-// the epoch at this side does not count now.
-func (t *cellTable) windowEnd(e int) int {
-	switch begins, ends := t.live>>e&1 != 0, e > 0 && t.live>>(e-1)&1 != 0; {
-	case t.ends>>e&1 == 0 || begins == ends:
-		return -1
-	case begins:
-		return 0
-	}
-	return 1
+// windowEnds returns the epochs with which the window begins, and those before which it ends, next to one that counts now.
+func (t *cellTable) windowEnds() [2]uint32 {
+	return [2]uint32{t.ends & t.live &^ (t.live << 1), t.ends & (t.live << 1) &^ t.live}
 }
 
 // edge reports whether the epoch before or after one is not in the table, so that
@@ -236,8 +229,8 @@ type comparison struct {
 	take    func() // adds the table's epochs that count to what they are for
 	samples *sampling
 	common  common
-	epochs  int // pairs added
-	missing int // pairs in which only one point has packets
+	pairs   int // added
+	epochs  int // of them, those in which both points have packets
 	unread  int // pairs that could not be read
 }
 
@@ -267,16 +260,12 @@ func (c *comparison) add(up, down *Recorder, s span) {
 // point without packets may have had none, or have lost its records. If the table is full, its epochs are taken, and
 // it keeps the last ones, some of which count only then.
 func (c *comparison) end(s span, up, down uint64, inside bool) {
-	t, counts := c.table, inside && up+down > 0
-	switch {
-	case !counts:
-	case up > 0 && down > 0:
-		c.epochs++
-	default:
-		c.missing++
-	}
-	if counts {
+	t := c.table
+	if inside && up+down > 0 {
 		t.live |= 1 << t.epochs
+		if c.pairs++; up > 0 && down > 0 {
+			c.epochs++
+		}
 	}
 	if inside != t.inside {
 		t.ends |= 1 << t.epochs
@@ -306,8 +295,7 @@ func (c *comparison) flush() {
 
 // read returns what part of the pairs could be read.
 func (c *comparison) read() float64 {
-	pairs := float64(c.epochs + c.missing)
-	return pairs / max(pairs+float64(c.unread), 1)
+	return float64(c.pairs) / float64(max(c.pairs+c.unread, 1))
 }
 
 // tells reports whether cells tell of packets' delays: they are not of many flows, nor have their sums wrapped.

@@ -21,7 +21,6 @@ const (
 	epochVersion = 8
 
 	fixedSize = 59 // of the head, without overhead and lengths
-	foldAt    = 39 // in the record
 
 	blockCounters = 256
 	blockHead     = 6
@@ -99,7 +98,8 @@ func (r *Recorder) MarshalBinary() ([]byte, error) { return r.AppendBinary(nil) 
 
 // UnmarshalBinary decodes an epoch of any Config. On error the recorder is unchanged.
 func (r *Recorder) UnmarshalBinary(data []byte) error {
-	h, err := openHead(data[:min(headLength(data), len(data))])
+	var h epochHead
+	err := h.open(data)
 	if err == nil && h.size() != int64(len(data)) {
 		err = fmt.Errorf("%w: an epoch of %d bytes, want %d", estimate.ErrEncoding, len(data), h.size())
 	}
@@ -221,64 +221,44 @@ func (h *epochHead) expected(count uint64) uint64 {
 	return count*uint64((h.start+h.config.Period/2)>>h.config.Shift) + count/2
 }
 
-// headLength returns the size of the head of the encoded epoch that begins with these bytes, or 0.
-func headLength(data []byte) int {
-	if len(data) < wire.Overhead+fixedSize {
-		return 0
-	}
-	c := Config{Counters: int(min(binary.BigEndian.Uint32(data[13:]), maxCounters+1))}
-	samples := int(min(binary.BigEndian.Uint32(data[60:]), maxCounters+1))
-	c.fold = min(data[foldAt], maxFold)
-	if c.Counters < 1 || c.Counters > maxCounters || samples > maxCounters {
-		return 0
-	}
-	return c.headSize(samples)
-}
-
-// openHead reads the head of an encoded epoch. Blocks that are too short for what they hold are an error, too,
-// before anything is allocated for it.
-func openHead(data []byte) (*epochHead, error) {
-	r, err := wire.Open(data, epochMagic, epochVersion)
-	if err != nil {
-		return nil, err
-	}
-	h := &epochHead{config: Config{
+// open reads the head of the encoded epoch that begins with these bytes. Blocks that are too short for what they
+// hold are an error, too, before anything is allocated for it.
+func (h *epochHead) open(data []byte) error {
+	r := wire.NewReader(data[min(wire.Overhead-4, len(data)):])
+	*h = epochHead{config: Config{
 		Identity: r.Uint64(), Counters: r.Size(), PerFlow: int(r.Uint16()), Bits: r.Uint8(), CountBits: r.Uint8(),
 		DigestBits: r.Uint8(), Shift: r.Uint8(), Period: int64(r.Uint64()), OneIn: r.Uint32(), Samples: r.Size(), fold: r.Uint8(),
-	}}
-	c := &h.config
-	if err := c.Validate(); err != nil || c.fold > maxFold {
-		return nil, fmt.Errorf("%w: %v", estimate.ErrEncoding, err)
+	}, start: int64(r.Uint64()), packets: r.Uint64(), limit: r.Uint32(), sampled: r.Size(), offsets: h.offsets[:0]}
+	c, size := &h.config, len(data)+1
+	wrong := c.Validate()
+	if wrong == nil && (c.fold > maxFold || h.start%c.Period != 0 || h.packets == 0 && h.start != 0 ||
+		h.limit > c.limit() || h.sampled > c.Samples) {
+		wrong = fmt.Errorf("%d packets from %d on, %d samples below %d, folds %d", h.packets, h.start, h.sampled, h.limit, c.fold)
+	} else if wrong == nil {
+		size = c.headSize(h.sampled)
 	}
-	h.start, h.packets = int64(r.Uint64()), r.Uint64()
-	if h.start%c.Period != 0 || h.packets == 0 && h.start != 0 {
-		return nil, fmt.Errorf("%w: an epoch of %d packets from %d on", estimate.ErrEncoding, h.packets, h.start)
+	if _, err := wire.Open(data[:min(size, len(data))], epochMagic, epochVersion); err != nil {
+		return err
 	}
-	h.limit, h.sampled = r.Uint32(), r.Size()
-	if h.limit > c.limit() || h.sampled > c.Samples {
-		return nil, fmt.Errorf("%w: %d samples below %d", estimate.ErrEncoding, h.sampled, h.limit)
-	}
-	blocks := c.blocks() + sampleBlocks(h.sampled)
-	if err := r.Expect(int64(4 * blocks)); err != nil {
-		return nil, err
+	if size > len(data) {
+		return fmt.Errorf("%w: a head of %d bytes: %v", estimate.ErrEncoding, len(data), wrong)
 	}
 	h.codecs()
-	h.offsets = make([]int64, blocks+1)
-	h.offsets[0] = int64(len(data))
-	for i := range blocks {
+	h.offsets = append(slices.Grow(h.offsets, c.blocks()+sampleBlocks(h.sampled)+1), int64(size))
+	for i := range c.blocks() + sampleBlocks(h.sampled) {
 		length := int64(r.Uint32())
 		if from, to := c.blockOf(i); length < int64(blockOverhead+(to-from+7)/8) {
-			return nil, fmt.Errorf("%w: a block of %d counters in %d bytes", estimate.ErrEncoding, to-from, length)
+			return fmt.Errorf("%w: a block of %d counters in %d bytes", estimate.ErrEncoding, to-from, length)
 		}
-		h.offsets[i+1] = h.offsets[i] + length
+		h.offsets = append(h.offsets, h.offsets[i]+length)
 	}
 	// An empty counter takes a bit, so counters take at most 64 times the memory of their encoding. A sample takes a
 	// bit and its tag: without tags 128 times, and 192 more while they are read, if all are in one block.
 	room := h.size() - h.offsets[c.blocks()] - blockOverhead*int64(sampleBlocks(h.sampled))
 	if least := int64(h.sampled) * int64(1+h.samples.digestBits); room < (least+7)/8 {
-		return nil, fmt.Errorf("%w: %d samples in %d bytes", estimate.ErrEncoding, h.sampled, room)
+		return fmt.Errorf("%w: %d samples in %d bytes", estimate.ErrEncoding, h.sampled, room)
 	}
-	return h, r.Close()
+	return nil
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

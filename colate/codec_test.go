@@ -186,7 +186,8 @@ func TestLittleAsksForLittle(t *testing.T) {
 	alone := append(bytes.Clone(good[:wire.Overhead+fixedSize-4]), make([]byte, 4+4*large.blocks())...)
 	binary.BigEndian.PutUint32(alone[13:], maxCounters)
 	asks("head", sealed(alone))
-	h, _ := openHead(good[:headLength(good)])
+	var h, other epochHead
+	h.open(good)
 	for what, block := range map[string]int{"counters": 0, "samples": h.config.blocks()} {
 		zeros := sealed(append(binary.BigEndian.AppendUint32(nil, 1<<20), make([]byte, 2+1<<17+4)...))
 		head := bytes.Clone(good[:h.offsets[0]])
@@ -195,7 +196,7 @@ func TestLittleAsksForLittle(t *testing.T) {
 	}
 	few := bytes.Clone(good[:h.offsets[0]]) // more samples than their block has bits
 	binary.BigEndian.PutUint32(few[60:], blockCounters)
-	if _, err := openHead(sealed(few)); h.sampled == 0 || h.sampled > blockCounters || !errors.Is(err, estimate.ErrEncoding) {
+	if err := other.open(sealed(few)); h.sampled == 0 || h.sampled > blockCounters || !errors.Is(err, estimate.ErrEncoding) {
 		t.Errorf("%d samples in a block of %d: %v", blockCounters, h.sampled, err)
 	}
 }
@@ -226,21 +227,26 @@ func FuzzEpoch(f *testing.F) {
 	})
 }
 
+// foldAt is where an epoch says how its counters are folded.
+const foldAt = 39
+
 // resealed lets the fuzzer past all checksums of an epoch.
 func resealed(data []byte) []byte {
-	n := headLength(data)
-	if n == 0 || n > len(data) {
+	if len(data) < wire.Overhead+fixedSize {
+		return data
+	}
+	c := Config{Counters: int(binary.BigEndian.Uint32(data[13:])), fold: min(data[foldAt], maxFold)}
+	n := c.headSize(int(binary.BigEndian.Uint32(data[60:])))
+	if n < wire.Overhead || n > len(data) {
 		return data
 	}
 	fixed := sealed(data[:n])
-	h, err := openHead(fixed)
-	if err != nil || h.offsets[len(h.offsets)-1] != int64(len(data)) {
+	var h epochHead
+	if err := h.open(fixed); err != nil || h.size() != int64(len(data)) {
 		return data
 	}
-	for i := range h.config.blocks() {
-		if block := data[h.offsets[i]:h.offsets[i+1]]; len(block) >= 4 {
-			fixed = append(fixed, sealed(block)...)
-		}
+	for i, end := range h.offsets[1:] {
+		fixed = append(fixed, sealed(data[h.offsets[i]:end])...)
 	}
 	return fixed
 }

@@ -210,7 +210,7 @@ func (q *query) walk(ctx context.Context, c *comparison) error {
 			c.unread++
 		}
 		for i, point := range []string{"first", "second"} { // an empty epoch is assumed, as at the end of traffic
-			if err == nil && !slices.ContainsFunc(entries, func(e foundEntry) bool { return e.point == i }) {
+			if err == nil && packets[i] == 0 {
 				err = fmt.Errorf("colate: %w: no epoch at the %s point, which may have seen no packet", estimate.ErrNoSamples, point)
 			}
 		}
@@ -254,6 +254,9 @@ func (q *query) add(step span, entries []foundEntry, c *comparison, counts bool)
 		}
 		packets[e.point] += h.packets
 		limit = min(limit, h.limit)
+		if counts && q.clock != nil && e.point == 1 {
+			q.include(e.reading)
+		}
 	}
 	for i := range c.at {
 		c.table.put(i, q.sums[0][i], q.sums[1][i])
@@ -265,11 +268,6 @@ func (q *query) add(step span, entries []foundEntry, c *comparison, counts bool)
 	}
 	q.owed = max(q.owed+packets[0], packets[1]) - packets[1]
 	c.samples.match(step, limit, lone)
-	for _, e := range entries {
-		if counts && q.clock != nil && e.point == 1 {
-			q.include(e.reading)
-		}
-	}
 	return packets, nil
 }
 

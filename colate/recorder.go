@@ -28,9 +28,7 @@ type Recorder struct {
 	timeShift   uint8  // up, from the clock to there
 	digestShift uint8  // down, from a packet's highest bits
 
-	before int64  // the epoch begins a Period after that
-	length uint64 // for which it is not over; for ever, if there are no packets
-	start  int64  // of the epoch, if there are packets
+	start  int64 // of the epoch, if there are packets
 	config Config
 }
 
@@ -48,7 +46,6 @@ func newRecorder(c Config, samples int) *Recorder {
 		samples:     make([]sample, 0, samples),
 		limit:       c.limit(),
 		rare:        math.MaxUint64,
-		length:      math.MaxUint64,
 		timeMask:    ^uint64(0) << c.lowBits(),
 		digestMask:  (1<<c.DigestBits - 1) << c.CountBits,
 		ditherMask:  1<<c.Shift - 1,
@@ -75,7 +72,10 @@ func (r *Recorder) Span() (start, end int64, ok bool) {
 
 // Due reports whether the epoch is over at time t: t is at or after its end, or a whole Period before its
 // beginning, as after a step of the clock. Packets that come a little late belong to the epoch that records them.
-func (r *Recorder) Due(t int64) bool { return uint64(t-r.before) >= r.length }
+func (r *Recorder) Due(t int64) bool {
+	period := r.config.Period
+	return r.packets > 0 && uint64(t-r.start+period) >= 2*uint64(period)
+}
 
 // place returns the counter that a packet is added to. The paper draws one of
 // its flow's counters at random. Here the digest decides, so that two points agree.
@@ -159,7 +159,6 @@ func (r *Recorder) begin(t int64) {
 	period := r.config.Period
 	t = min(max(t, math.MinInt64+period), math.MaxInt64-period)
 	r.start = t - (t%period+period)%period
-	r.before, r.length = r.start-period, 2*uint64(period)
 	r.limitTo(r.limit)
 }
 
@@ -177,7 +176,7 @@ func (r *Recorder) Merge(b *Recorder) error {
 		return fmt.Errorf("colate: %w: epochs of %d and %d", estimate.ErrMismatch, r.start, b.start)
 	}
 	*r = *folded
-	r.start, r.before, r.length = b.start, b.before, b.length
+	r.start = b.start
 	r.packets += b.packets
 	for i, word := range other.words {
 		r.words[i] += word
@@ -196,7 +195,7 @@ func (r *Recorder) Reset() {
 		*r = *newRecorder(c, cap(r.samples))
 	}
 	clear(r.words)
-	r.packets, r.start, r.length = 0, 0, math.MaxUint64
+	r.packets, r.start = 0, 0
 	r.samples, r.limit, r.rare = r.samples[:0], r.config.limit(), math.MaxUint64
 }
 

@@ -51,6 +51,9 @@ const (
 )
 
 func (f *flowSamples) add(p passing, delay float64) {
+	if n := len(f.kept); n == cap(f.kept) { // append would allocate five times what it needs in the end
+		f.kept = slices.Grow(f.kept, n+1)
+	}
 	if p.tag < f.lowest {
 		f.kept = append(f.kept, passed{delay, p.at, p.tag, p.flow})
 	}

@@ -27,8 +27,9 @@ const (
 type segment struct {
 	number  uint64
 	size    int64 // of the known frames and damages
+	tail    int64 // of the damage at the end, if any
 	entries []entry
-	damages []*damage
+	damages []Missing
 }
 
 // entry says where an epoch is, and its span.
@@ -40,47 +41,32 @@ type entry struct {
 	start, end int64
 }
 
-// A damage is a part of a store's files that holds no whole epoch.
-type damage struct {
-	file          string
-	offset, bytes int64
-	reason        error
-}
-
-// Error says which file is damaged, where and why.
-func (d *damage) Error() string {
-	return fmt.Sprintf("colate: %s: %d bytes from %d: %v", d.file, d.bytes, d.offset, d.reason)
-}
-
-// Unwrap returns the reason.
-func (d *damage) Unwrap() error { return d.reason }
-
 func (e *entry) damaged(reason error) error {
-	return &damage{segmentName(e.segment), e.offset - frameSize, frameSize + int64(e.length), reason}
+	return damaged(e.segment, e.offset-frameSize, frameSize+int64(e.length), reason)
+}
+
+// damaged says that a part of a segment holds no whole epoch.
+func damaged(segment uint64, offset, bytes int64, reason error) error {
+	return fmt.Errorf("colate: %s: %d bytes from %d: %w", segmentName(segment), bytes, offset, reason)
 }
 
 // spoil adds damage behind what is known of a segment.
 func (s *segment) spoil(bytes int64, reason error) {
-	s.damages = append(s.damages, &damage{segmentName(s.number), s.size, bytes, reason})
-	s.size += bytes
+	s.damages = append(s.damages, Missing{Err: damaged(s.number, s.size, bytes, reason)})
+	s.size, s.tail = s.size+bytes, bytes
 }
 
 func segmentName(number uint64) string { return fmt.Sprintf("%016x%s", number, segmentSuffix) }
 
-// appendFrame appends an epoch's frame, and returns its entry but for its place.
-func appendFrame(dst []byte, r *Recorder) ([]byte, entry) {
-	be, from := binary.BigEndian, len(dst)
-	e := entry{head: uint32(r.config.headSize(len(r.samples)))}
+// frameOf returns an epoch's frame, in room that it may use, and its entry but for its place.
+func frameOf(room []byte, r *Recorder) ([]byte, entry) {
+	be, e := binary.BigEndian, entry{head: uint32(r.config.headSize(len(r.samples)))}
 	e.start, e.end, _ = r.Span()
-	dst = append(dst, make([]byte, frameSize)...)
-	dst, _ = r.AppendBinary(dst) // which does not fail
-	head := append(dst[from:from], frameMagic...)
-	head = be.AppendUint32(head, uint32(len(dst)-from-frameSize))
-	head = be.AppendUint32(head, e.head)
-	head = be.AppendUint64(head, uint64(e.start))
-	head = be.AppendUint64(head, uint64(e.end))
+	frame, _ := r.AppendBinary(append(room[:0], make([]byte, frameSize)...)) // which does not fail
+	head := be.AppendUint32(append(frame[:0], frameMagic...), uint32(len(frame)-frameSize))
+	head = be.AppendUint64(be.AppendUint64(be.AppendUint32(head, e.head), uint64(e.start)), uint64(e.end))
 	wire.Seal(head, 0)
-	return dst, e
+	return frame, e
 }
 
 // parseFrame reads the head of a frame at an offset. It reports false unless the whole frame ends before the given end.
@@ -94,53 +80,47 @@ func parseFrame(head []byte, number uint64, offset, end int64) (entry, bool) {
 }
 
 // scan reads a segment from where its known part ends, and adds what it finds. Anything but a whole frame is damage. After damage
-// it looks for the next frame at every byte, so that one bad byte costs at most one epoch. It returns only errors of reading.
-func (s *segment) scan(f openFile) error {
+// it looks for the next frame at every byte, so that one bad byte costs at most one epoch. It returns only errors of the file system.
+func (s *segment) scan(files fileSystem) error {
+	const much = 1 << 16
+	f, err := files.open(segmentName(s.number))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
 		return err
 	}
-	var head [frameSize]byte
-	var rest []byte // of the file, from its first damage on
-	for from := s.size; s.size < size; {
-		head := head[:min(frameSize, size-s.size)]
-		if err := readFull(f, head, s.size); err != nil {
-			return err
-		}
-		if e, ok := parseFrame(head, s.number, s.size, size); ok {
-			s.entries = append(s.entries, e)
-			s.size = e.offset + int64(e.length)
-			continue
-		}
-		if rest == nil {
-			from, rest = s.size, make([]byte, size-s.size)
-			if err := readFull(f, rest, from); err != nil {
+	var read []byte // of the file, up to at least the end of a head
+	for at, from := s.size, s.size; s.size < size; at++ {
+		if n := min(frameSize, size-at); at+n > from+int64(len(read)) {
+			if at > s.size { // in damage
+				n = min(much, size-at)
+			}
+			from, read = at, slices.Grow(read[:0], int(n))[:n]
+			if _, err := f.ReadAt(read, at); err != nil {
 				return err
 			}
 		}
-		next, found := s.size, false
-		for !found && next < size {
-			next++
-			_, found = parseFrame(rest[next-from:], s.number, next, size)
+		e, ok := parseFrame(read[at-from:], s.number, at, size)
+		if at > s.size && (ok || at == size) {
+			s.spoil(at-s.size, fmt.Errorf("%w: not the beginning of a whole frame", estimate.ErrEncoding))
 		}
-		s.spoil(next-s.size, fmt.Errorf("%w: not the beginning of a whole frame", estimate.ErrEncoding))
+		if ok {
+			s.entries = append(s.entries, e)
+			s.size, s.tail = e.offset+int64(e.length), 0
+			at = s.size - 1
+		}
 	}
 	return nil
 }
 
 // forgetTail forgets damage at the end, which a writer may be about to complete.
 func (s *segment) forgetTail() {
-	if n := len(s.damages); n > 0 && s.damages[n-1].offset+s.damages[n-1].bytes == s.size {
-		s.size, s.damages = s.damages[n-1].offset, s.damages[:n-1]
+	if s.tail > 0 {
+		s.size, s.tail, s.damages = s.size-s.tail, 0, s.damages[:len(s.damages)-1]
 	}
-}
-
-func readFull(f io.ReaderAt, b []byte, offset int64) error {
-	_, err := io.ReadFull(io.NewSectionReader(f, offset, int64(len(b))), b)
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // An epochReader reads parts of encoded epochs, into room that it keeps. It keeps a segment of a store open until it needs another.
@@ -150,6 +130,7 @@ type epochReader struct {
 	open    io.Closer
 	file    io.ReaderAt
 	from    int64 // where the epoch begins in it
+	epoch   epochHead
 	bytes   int64 // read so far
 	data    []byte
 	rows    []row
@@ -164,7 +145,8 @@ func (r *epochReader) part(from, to int64) ([]byte, error) {
 	n := int(to - from)
 	r.data = slices.Grow(r.data[:0], n+rowRoom)[:n]
 	r.bytes += to - from
-	return r.data, readFull(r.file, r.data, r.from+from)
+	_, err := r.file.ReadAt(r.data, r.from+from)
+	return r.data, err
 }
 
 func (r *epochReader) close() {
@@ -174,7 +156,7 @@ func (r *epochReader) close() {
 	}
 }
 
-// head goes to an epoch, and reads its head.
+// head goes to an epoch, and returns its head, valid until the next call.
 func (r *epochReader) head(e *entry) (*epochHead, error) {
 	if r.open == nil || r.segment != e.segment {
 		r.close()
@@ -189,8 +171,8 @@ func (r *epochReader) head(e *entry) (*epochHead, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := openHead(data)
-	if err == nil && (h.start != e.start || h.start+h.config.Period != e.end || h.size() != int64(e.length)) {
+	h := &r.epoch
+	if err = h.open(data); err == nil && (h.start != e.start || h.start+h.config.Period != e.end || h.size() != int64(e.length)) {
 		err = fmt.Errorf("%w: frame and epoch disagree about their span or length", estimate.ErrEncoding)
 	}
 	return h, err

@@ -19,8 +19,9 @@ import (
 // StoreOptions tunes a [Store]. The zero value keeps everything.
 type StoreOptions struct {
 	// Age and Bytes limit what is kept, in nanoseconds and bytes, whenever an epoch is appended: the oldest segments are removed. A
-	// segment holds an eighth of either, or 64 MiB, so that no epoch stays for longer than 9/8 of Age and two Periods. Age counts
-	// from the earlier of the latest two epochs, so that one from a clock that ran ahead removes nothing. 0 means no limit.
+	// segment holds an eighth of what either was when it was made, or 64 MiB, so that no epoch stays for longer than 9/8 of Age and two
+	// Periods. Age counts from the earlier of the latest two epochs, so that one from a clock that ran ahead removes nothing. 0 means
+	// no limit.
 	Age, Bytes int64
 	// Delay is how many nanoseconds packets take at most, and clocks differ, in all. Append warns if the counters
 	// cannot tell such delays; of a second, or a 60th of the Period if that is shorter, if Delay is 0. Sampled
@@ -79,7 +80,7 @@ func openFiles(files fileSystem, options StoreOptions) (*Store, error) {
 	s := &Store{files: files, options: options, lock: io.NopCloser(nil)}
 	var err error
 	if options.ReadOnly {
-		s.closed = fmt.Errorf("colate: the store was opened to be read: %w", fs.ErrPermission)
+		s.closed = fmt.Errorf("the store was opened to be read: %w", fs.ErrPermission)
 	} else if s.lock, err = files.lock(); err != nil {
 		return nil, fmt.Errorf("colate: %w", err)
 	}
@@ -109,33 +110,19 @@ func (s *Store) load() error {
 			seg = s.segments[at]
 		}
 		if !known || at == len(s.segments)-1 { // the last one may have grown
-			seg = s.loadSegment(*seg)
+			if err := seg.scan(s.files); errors.Is(err, fs.ErrNotExist) { // its writer has removed it
+				continue
+			} else if err != nil {
+				seg.spoil(0, err)
+			}
 		}
-		if seg != nil { // its writer has not removed it
-			segments = append(segments, seg)
-		}
+		segments = append(segments, seg)
 	}
 	if n := len(segments); s.options.ReadOnly && n > 0 {
 		segments[n-1].forgetTail()
 	}
 	s.segments = segments
 	return nil
-}
-
-// loadSegment learns what is in a segment, by reading on from its known part. It returns nil if the segment does not exist.
-func (s *Store) loadSegment(seg segment) *segment {
-	f, err := s.files.open(segmentName(seg.number))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		defer f.Close()
-		err = seg.scan(f)
-	}
-	if err != nil {
-		seg.spoil(0, err)
-	}
-	return &seg
 }
 
 // Append adds an epoch, which then survives a crash. An epoch without packets is not kept. On error the epoch
@@ -153,7 +140,7 @@ func (s *Store) Append(r *Recorder) error {
 	s.folds[0] = r.packed().config.fold
 	s.fold = min(max(s.fold, slices.Min(s.folds[:])), s.folds[0])
 	var e entry
-	s.buffer, e = appendFrame(s.buffer[:0], r.folded(s.fold))
+	s.buffer, e = frameOf(s.buffer, r.folded(s.fold))
 	if err := s.write(e); err != nil {
 		return fmt.Errorf("colate: %w", err)
 	}
@@ -176,9 +163,6 @@ func (s *Store) warn(r *Recorder) error {
 
 // write removes what is too old or too much, and appends the frame in the buffer, which then survives a crash.
 func (s *Store) write(e entry) error {
-	if s.failed != nil {
-		return s.failed
-	}
 	before, most := int64(math.MinInt64), int64(math.MaxInt64)
 	if s.options.Age > 0 {
 		before = later64(min(s.ends[0], s.ends[1]), -s.options.Age)
@@ -189,24 +173,26 @@ func (s *Store) write(e entry) error {
 	if _, err := s.drop(before, most); err != nil {
 		return fmt.Errorf("removing old segments: %w", err)
 	}
-	if s.active != nil && s.full(e) {
-		if err := s.complete(); err != nil {
-			return fmt.Errorf("completing a segment: %w", err)
-		}
-	}
-	if s.active == nil {
+	if s.full(e) {
+		s.complete()
 		if err := s.begin(); err != nil {
 			return fmt.Errorf("beginning a segment: %w", err)
 		}
 	}
 	seg := s.last()
 	if n, err := s.active.Write(s.buffer); err != nil {
-		return fmt.Errorf("appending to a segment: %w", errors.Join(err, s.takeBack(int64(n), err)))
+		if n > 0 && s.active.Truncate(seg.size) != nil { // it stays as damage
+			s.mu.Lock()
+			seg.spoil(int64(n), err)
+			s.mu.Unlock()
+			s.complete()
+		}
+		return fmt.Errorf("appending to a segment: %w", err)
 	}
 	s.mu.Lock()
 	e.segment, e.offset, e.length = seg.number, seg.size+frameSize, uint32(len(s.buffer)-frameSize)
 	seg.entries = append(seg.entries, e)
-	seg.size += int64(len(s.buffer))
+	seg.size, seg.tail = seg.size+int64(len(s.buffer)), 0
 	s.mu.Unlock()
 	s.ends = [2]int64{s.ends[1], e.end}
 	return s.synced(s.active.Sync())
@@ -214,10 +200,12 @@ func (s *Store) write(e entry) error {
 
 func (s *Store) last() *segment { return s.segments[len(s.segments)-1] }
 
-// full reports whether the active segment ends before an epoch.
+// full reports whether an epoch needs a new segment.
 func (s *Store) full(e entry) bool {
-	seg, age := s.last(), s.options.Age
-	apart := int64(0)
+	if s.active == nil {
+		return true
+	}
+	seg, age, apart := s.last(), s.options.Age, int64(0)
 	if len(seg.entries) > 0 {
 		apart = e.end - seg.entries[0].start
 	}
@@ -227,31 +215,18 @@ func (s *Store) full(e entry) bool {
 // synced returns err. If it is not nil, the contents of the disk are unknown.
 func (s *Store) synced(err error) error {
 	if err != nil {
-		s.failed = fmt.Errorf("syncing: %w", err)
+		s.failed = fmt.Errorf("colate: syncing: %w", err)
 	}
 	return s.failed
 }
 
-// takeBack removes the written part of a frame. If that fails, it stays as damage.
-func (s *Store) takeBack(n int64, reason error) error {
-	seg := s.last()
-	if n == 0 || s.active.Truncate(seg.size) == nil {
-		return nil
-	}
-	s.mu.Lock()
-	seg.spoil(n, reason)
-	s.mu.Unlock()
-	return s.complete()
-}
-
 func (s *Store) begin() error {
-	number := uint64(0)
+	var f openFile
+	number, err := uint64(0), fs.ErrExist
 	if len(s.segments) > 0 {
 		number = s.last().number + 1
 	}
-	f, err := s.files.create(segmentName(number))
-	for errors.Is(err, fs.ErrExist) { // made by another writer, where files cannot be locked
-		number++
+	for ; errors.Is(err, fs.ErrExist); number++ { // made by another writer, where files cannot be locked
 		f, err = s.files.create(segmentName(number))
 	}
 	if err != nil {
@@ -259,16 +234,17 @@ func (s *Store) begin() error {
 	}
 	s.active = f
 	s.mu.Lock()
-	s.segments = append(s.segments, &segment{number: number})
+	s.segments = append(s.segments, &segment{number: number - 1})
 	s.mu.Unlock()
 	return s.synced(s.files.sync())
 }
 
-func (s *Store) complete() (err error) {
+// complete ends the segment that is being written, of which all that was acknowledged is synced.
+func (s *Store) complete() {
 	if s.active != nil {
-		err, s.active = s.active.Close(), nil
+		s.active.Close()
+		s.active = nil
 	}
-	return errors.Join(err, s.failed)
 }
 
 // Close lets another writer open the store.
@@ -278,8 +254,9 @@ func (s *Store) Close() error {
 	if s.files == nil || s.closed != nil {
 		return nil
 	}
-	s.closed = fmt.Errorf("colate: the store is closed: %w", fs.ErrClosed)
-	return errors.Join(s.complete(), s.lock.Close())
+	s.closed = fmt.Errorf("the store is closed: %w", fs.ErrClosed)
+	s.complete()
+	return errors.Join(s.failed, s.lock.Close())
 }
 
 // DropBefore removes the segments whose epochs all ended by t, in nanoseconds, and returns the number of epochs
@@ -302,7 +279,10 @@ func (s *Store) check() error {
 	if s.files == nil {
 		return errUnopened
 	}
-	return s.closed
+	if err := cmp.Or(s.closed, s.failed); err != nil {
+		return fmt.Errorf("colate: %w", err)
+	}
+	return nil
 }
 
 // drop removes the segments whose epochs all ended by a time, and the oldest ones beyond a number of bytes.
@@ -343,9 +323,7 @@ func (s *Store) Summary() (c Coverage) {
 	defer s.mu.RUnlock()
 	for _, seg := range s.segments {
 		c.Bytes += seg.size
-		for _, d := range seg.damages {
-			c.Missing = append(c.Missing, Missing{Err: d})
-		}
+		c.Missing = append(c.Missing, seg.damages...)
 	}
 	if c.Epochs = len(all); c.Epochs > 0 {
 		c.Start, c.End = all[0].start, slices.MaxFunc(all, func(a, b entry) int { return cmp.Compare(a.end, b.end) }).end

@@ -2,6 +2,7 @@ package colate
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"testing"
 )
@@ -26,7 +27,7 @@ func TestCrash(t *testing.T) {
 		if keep%size == 0 {
 			wantDamages = 0
 		}
-		if got := after.damages(); len(got) != wantDamages || wantDamages == 1 && got[0].bytes != int64(keep) {
+		if got := after.damages(); len(got) != wantDamages || wantDamages == 1 && !is(got[0].Err, 2, int64(synced), int64(keep)) {
 			t.Fatalf("%d bytes of the last epoch left: damages %v", keep, got)
 		}
 		fill(t, after, 10, 11)
@@ -77,14 +78,14 @@ func TestEveryByte(t *testing.T) {
 
 // Damage may hold what looks like the beginning of a frame, more than once.
 func TestFalseFrames(t *testing.T) {
-	frame := frameOf(epochAt(t, 0))
+	frame := frame(epochAt(t, 0))
 	junk := append([]byte("..."+frameMagic+frameMagic+"...."+frameMagic), frame[4:20]...)
 	files := newMemory()
 	files.names[segmentName(0)] = &memoryFile{fs: files, data: append(junk, frame...)}
 	s := openStore(t, files, StoreOptions{ReadOnly: true})
 	got, _ := contents(t, s)
 	damages := s.damages()
-	if !slices.Equal(got, numbers(0, 1)) || len(damages) != 1 || damages[0].offset != 0 || damages[0].bytes != int64(len(junk)) {
+	if !slices.Equal(got, numbers(0, 1)) || len(damages) != 1 || !is(damages[0].Err, 0, 0, int64(len(junk))) {
 		t.Errorf("epochs %v, damages %v; want the first %d bytes", got, damages, len(junk))
 	}
 }
@@ -92,10 +93,10 @@ func TestFalseFrames(t *testing.T) {
 // Crafted files do not make a store read more than a few times what is there:
 // heads of frames without their payloads, and frames apart.
 func TestAmplification(t *testing.T) {
-	head := frameOf(epochAt(t, 0))[:frameSize]
+	head := frame(epochAt(t, 0))[:frameSize]
 	files := newMemory()
 	heads := bytes.Repeat(head, 4000)
-	heads = append(heads, frameOf(epochAt(t, 1))[:frameSize]...)
+	heads = append(heads, frame(epochAt(t, 1))[:frameSize]...)
 	files.names[segmentName(0)] = &memoryFile{fs: files, data: heads}
 	s := openStore(t, files, StoreOptions{ReadOnly: true})
 	contents(t, s)
@@ -104,7 +105,7 @@ func TestAmplification(t *testing.T) {
 	}
 	var apart []byte
 	for i := range 1000 {
-		apart = append(append(apart, frameOf(epochAt(t, i))...), 'H')
+		apart = append(append(apart, frame(epochAt(t, i))...), 'H')
 	}
 	files.names[segmentName(0)] = &memoryFile{fs: files, data: apart}
 	files.read = 0
@@ -114,16 +115,16 @@ func TestAmplification(t *testing.T) {
 }
 
 func FuzzSegment(f *testing.F) {
-	frame := func(i int) []byte { return frameOf(epochAt(f, i)) }
-	good := append(frame(1), frame(2)...)
+	good := append(frame(epochAt(f, 1)), frame(epochAt(f, 2))...)
 	f.Add(good)
 	f.Add(good[1:])
 	f.Add(good[:len(good)-1])
 	f.Add(append([]byte(frameMagic), good...))
-	f.Add(append(bytes.Repeat([]byte("H"), 1<<16-3), frame(3)...))
+	f.Add(append(bytes.Repeat([]byte("H"), 1<<16-3), frame(epochAt(f, 3))...))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s := &segment{number: 1}
-		if err := s.scan(&memoryFile{fs: newMemory(), data: data}); err != nil {
+		s, files := &segment{number: 1}, newMemory()
+		files.names[segmentName(1)] = &memoryFile{fs: files, data: data}
+		if err := s.scan(files); err != nil {
 			t.Fatal(err)
 		}
 		// Entries and damages cover the segment, once.
@@ -132,7 +133,9 @@ func FuzzSegment(f *testing.F) {
 			covered += frameSize + int64(e.length)
 		}
 		for _, d := range s.damages {
-			covered += d.bytes
+			bytes := int64(0)
+			fmt.Sscanf(d.Err.Error(), "colate: "+segmentName(1)+": %d", &bytes)
+			covered += bytes
 		}
 		if covered != int64(len(data)) || s.size != covered {
 			t.Errorf("%d of %d bytes accounted for", covered, len(data))

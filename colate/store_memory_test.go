@@ -222,7 +222,7 @@ func contents(t testing.TB, s *Store) (found []int, damages int) {
 func sizeOf(t testing.TB, from, to int) int {
 	size := 0
 	for i := from; i < to; i++ {
-		size += len(frameOf(epochAt(t, i)))
+		size += len(frame(epochAt(t, i)))
 	}
 	return size
 }
@@ -244,16 +244,16 @@ func numbers(from, to int) []int {
 	return all
 }
 
-// frameOf is the frame of an epoch.
-func frameOf(r *Recorder) []byte {
-	frame, _ := appendFrame(nil, r)
+// frame is that of an epoch.
+func frame(r *Recorder) []byte {
+	frame, _ := frameOf(nil, r)
 	return frame
 }
 
 // damages lists what the store says is wrong with its files.
-func (s *Store) damages() (all []*damage) {
-	for _, m := range s.Summary().Missing {
-		all = append(all, m.Err.(*damage))
-	}
-	return all
+func (s *Store) damages() []Missing { return s.Summary().Missing }
+
+// is reports whether an error is about a part of a segment.
+func is(err error, segment uint64, offset, bytes int64) bool {
+	return err.Error() == damaged(segment, offset, bytes, errors.Unwrap(err)).Error()
 }

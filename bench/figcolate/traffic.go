@@ -198,10 +198,9 @@ func (t *traffic) plain(n int, seed uint64) plain {
 
 // decode decodes all flows from sums alone.
 func (p plain) decode(records []joint.FlowRecord) joint.Result {
-	c := p.up.Config()
-	problem := joint.Problem{Sum: make([]float64, c.Counters), Rows: 1, CellsPerRow: c.PerFlow}
+	problem := joint.Problem{Sum: make([]float64, len(p.up.Sums)), Rows: 1, CellsPerRow: countersEach}
 	for i := range problem.Sum {
-		problem.Sum[i] = float64(int64(p.down.Counter(i) - p.up.Counter(i)))
+		problem.Sum[i] = float64(int64(p.down.Sums[i] - p.up.Sums[i]))
 	}
 	for _, r := range records {
 		problem.Packets = append(problem.Packets, r.Packets)

@@ -43,8 +43,9 @@ type Config struct {
 
 // A Recorder is one point in one epoch (§3.1). It is not safe for concurrent use.
 type Recorder struct {
+	Sums []uint64 // of the timestamps in each counter
+
 	config Config
-	sums   []uint64
 	fill   uint64 // the sum of all timestamps (t_X)
 }
 
@@ -53,17 +54,14 @@ func New(c Config) (*Recorder, error) {
 	if c.PerFlow < 2 || c.PerFlow%2 != 0 || c.Counters <= c.PerFlow || c.TimeBits < 1 || c.TimeBits > 63 {
 		return nil, fmt.Errorf("paper: %w: %+v", estimate.ErrConfig, c)
 	}
-	return &Recorder{config: c, sums: make([]uint64, c.Counters)}, nil
+	return &Recorder{config: c, Sums: make([]uint64, c.Counters)}, nil
 }
-
-// Config returns the configuration that the recorder was made with.
-func (r *Recorder) Config() Config { return r.config }
 
 // Update records that packet p of flow f passed at time t, in nanoseconds since an epoch that all points share.
 // The paper draws j at random. Here the packet's digest decides, so that two points agree.
 func (r *Recorder) Update(f hashing.Flow, p hashing.Packet, t int64) {
 	stamp := uint64(t) & (1<<r.config.TimeBits - 1)
-	r.sums[r.position(f, hashing.Row(uint64(p), uint64(r.config.PerFlow)))] += stamp
+	r.Sums[r.position(f, hashing.Row(uint64(p), uint64(r.config.PerFlow)))] += stamp
 	r.fill += stamp
 }
 
@@ -80,15 +78,12 @@ func (r *Recorder) Positions(dst []uint32, f hashing.Flow) []uint32 {
 	return dst
 }
 
-// Counter returns the sum in counter i.
-func (r *Recorder) Counter(i int) uint64 { return r.sums[i] }
-
 // timeSum estimates the sum of the flow's timestamps (Theorem 2, eq. (4)).
 func (r *Recorder) timeSum(f hashing.Flow) float64 {
 	n, m := float64(r.config.Counters), float64(r.config.PerFlow)
 	var sum uint64
-	for j := range uint64(r.config.PerFlow) {
-		sum += r.sums[r.position(f, j)]
+	for _, at := range r.Positions(nil, f) {
+		sum += r.Sums[at]
 	}
 	return (n*float64(sum) - m*float64(r.fill)) / (n - m)
 }

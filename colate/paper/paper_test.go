@@ -37,10 +37,10 @@ func TestTheorem2(t *testing.T) {
 		own, total := 0.0, 0.0
 		for j := range c.PerFlow {
 			h := uint64(uint32(hashing.Mix(uint64(f.Flow)^c.Identity, uint64(j)))) * uint64(c.Counters) >> 32
-			own += float64(r.Counter(int(h)))
+			own += float64(r.Sums[h])
 		}
 		for i := range c.Counters {
-			total += float64(r.Counter(i))
+			total += float64(r.Sums[i])
 		}
 		n, m := float64(c.Counters), float64(c.PerFlow)
 		return 1 / (n - m) * (n*own - m*total)

@@ -124,13 +124,13 @@ var sizes = map[string][2]int{
 	"lda/mplane":     {1607, 1201},
 	"lda/kernel":     {2354, 1945},
 	"lds":            {2780, 3660},
-	"colate":         {4217, 3645},
+	"colate":         {4137, 3644},
 	"rli":            {2887, 2817},
 	"hashing":        {1556, 2268},
 	"queue":          {1992, 2076},
 	"internal":       {1056, 2300},
 	"examples":       {5666, 4374},
-	"bench":          {7684, 3210},
+	"bench":          {7683, 3210},
 }
 
 // TestSizes holds each part to its size: whoever adds takes out.
