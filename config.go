@@ -211,9 +211,6 @@ func (h *hasher) packet(id []byte) hashing.Packet {
 	if h.sip != nil {
 		return h.sip.Packet(id)
 	}
-	if len(id) == 8 { // as Digest, but faster
-		return h.words.Word(binary.LittleEndian.Uint64(id))
-	}
 	return hashing.Digest(h.seed, id)
 }
 

@@ -244,7 +244,7 @@ func TestCutsAreSmall(t *testing.T) {
 	c := Config{Key: testKey}.withDefaults()
 	s := newSealer(c)
 	for packets, kib := range map[int]float64{1: 0.8, 500: 4.4, 50_000: 36} {
-		counted := borrowTally(&c)
+		counted := borrowInto(new(*tally), &c)
 		for i := range packets {
 			counted.add([]entry{{packet: hashing.Word(1, uint64(i)), time: int64(i%500) * 2e5}})
 		}
@@ -263,7 +263,7 @@ func small() Config {
 
 // someTallies have packets of both directions.
 func someTallies(c *Config) [2]*tally {
-	all := [2]*tally{borrowTally(c), borrowTally(c)}
+	all := [2]*tally{borrowInto(new(*tally), c), borrowInto(new(*tally), c)}
 	for i := range uint64(100) {
 		e := entry{packet: hashing.Word(1, i), flow: hashing.Flow(i % 5), time: int64(i)}
 		all[forth].add([]entry{e})
@@ -283,7 +283,7 @@ func (s *sealer) signed(of *interval, counted [2]*tally) []byte {
 
 // unpack is what a part of a record counted.
 func (s *sealer) unpack(p part) *tally {
-	t := borrowTally(&s.config)
+	t := borrowInto(new(*tally), &s.config)
 	t.addPart(p)
 	return t
 }
@@ -373,10 +373,10 @@ func TestSignedNonsense(t *testing.T) {
 		},
 		"a size too small":     func(b []byte) []byte { b[sizesAt+3]--; return b },
 		"no sizes":             func(b []byte) []byte { return b[:sizesAt] },
-		"nothing compressed":   func(b []byte) []byte { return b[:sizesAt+16] },
+		"nothing compressed":   func(b []byte) []byte { return b[:sizesAt+4] },
 		"half of it":           func(b []byte) []byte { return b[:len(b)/2] },
-		"bytes that are left":  func(b []byte) []byte { clear(b[sizesAt+8 : sizesAt+16]); return b },
-		"a wrong compression":  func(b []byte) []byte { b[sizesAt+16] ^= 0xff; return b },
+		"bytes that are left":  func(b []byte) []byte { clear(b[sizesAt : sizesAt+4]); return b },
+		"a wrong compression":  func(b []byte) []byte { b[sizesAt+4] ^= 0xff; return b },
 		"other people's magic": func(b []byte) []byte { b[0]++; return b },
 	} {
 		bad := seal.seal(change(slices.Clone(body)))

@@ -326,10 +326,7 @@ func (p *Point) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	var reply []byte
 	if err == nil {
-		http.NewResponseController(w).SetReadDeadline(time.Time{})
 		reply, err = p.Answer(body)
-	} else {
-		w.Header().Set("Connection", "close") // nobody waits for the rest
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)

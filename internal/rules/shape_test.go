@@ -112,7 +112,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3733, 3931},
+	".":              {3697, 3931},
 	"estimate":       {875, 1163},
 	"estimate/areas": {3298, 988},
 	"estimate/joint": {1522, 945},
