@@ -53,7 +53,7 @@ type Problem struct {
 type Sample struct {
 	Mean    float64
 	Packets float64 // their number; with 0 the sample says nothing
-	Error   float64 // variance of Mean, of taking these packets for all and of clocks that tick, if it is more than delays explain
+	Part    float64 // the variance of its packets, as a part of the square of their mean, if that is more than guesses have
 }
 
 // Options tunes [Problem.Solve]. The zero value is a good choice.
@@ -242,7 +242,7 @@ func (p *Problem) validate() error {
 	}
 	every, used := func(int, float64) bool { return true }, func(i int, _ float64) bool { return p.usable(i) }
 	for f, x := range p.Sampled {
-		if !(math.Abs(x.Mean) <= mostSum && x.Packets >= 0 && x.Packets <= mostPackets && x.Error >= 0) {
+		if !(math.Abs(x.Mean) <= mostSum && x.Packets >= 0 && x.Packets <= mostPackets && x.Part >= 0) {
 			return bad("sample of flow %d is %+v", f, x)
 		}
 	}

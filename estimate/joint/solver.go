@@ -123,7 +123,8 @@ func (s *solver) equations() {
 			continue
 		}
 		if x := s.Sampled[f]; x.Packets > 0 {
-			s.sampled[f] = 1 / max(own*max(1/x.Packets-1/w, s.slack/x.Packets), x.Error)
+			mean := s.base + s.above[f]
+			s.sampled[f] = 1 / (max(own, x.Part*mean*mean) * max(1/x.Packets-1/w, s.slack/x.Packets))
 		}
 	}
 	usual := (s.mean - s.base) * (s.mean - s.base)
