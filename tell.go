@@ -201,7 +201,7 @@ func (w *way) toldBegun(r *lda.Result) bool {
 	return inTime && w.total.Settled() && float64(w.joined)*float64(max(r.Lost, 1)) < float64(w.config.Cells.Banks[0].Rows)
 }
 
-// distribute fills in the quantiles, but for those so high that packets given up, which came after all, may be
+// distribute fills in the quantiles, except for those so high that packets given up, which came after all, may be
 // among them: samples lack these.
 func (w *way) distribute(d *Traffic, back int) {
 	for _, p := range []float64{0.5, 0.9, 0.99, 0.999} {

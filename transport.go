@@ -29,7 +29,7 @@ type mostKey struct{}
 func (p *Point) Follow(ctx context.Context, ask func(ctx context.Context, request []byte) (reply []byte, err error)) iter.Seq[Report] {
 	return func(yield func(Report) bool) {
 		// A megabyte of records, and one record with everything full, or names. Packing makes no cell larger
-		// but for its share of a block's head; a flow takes 65 bytes in a direction.
+		// except for its share of a block's head; a flow takes 65 bytes in a direction.
 		most := 2*maxReply + 4*int64(p.config.Cells.EncodedSize()) + 130*int64(p.config.Flows)
 		ctx := context.WithValue(ctx, mostKey{}, most)
 		f := follower{ctx: ctx, point: p, ask: ask, compare: newComparison(p.config), name: randomNumber()}

@@ -14,8 +14,7 @@ type Transit struct {
 	Mean, Error float64
 	degrees     uint64 // of freedom of Error
 
-	// Late is by how much the mean may be greater because packets that count as lost may still arrive. It is 0
-	// once it is known how long packets take.
+	// Late is by how much the mean may be greater because those that count as lost may still come: 0 once it is known how long packets take.
 	Late float64
 
 	// First and Last describe the packets that were on their way at the first and at the last cut.
@@ -62,10 +61,9 @@ type Alone struct {
 	from, to uint32 // the cuts before it was sent and after it came
 }
 
-// Transit returns how long packets were on their way after cut number from and up to cut number to, by what is
-// known at the latest cut. It is at its best a patience later: until then, cells with slow packets have not
-// settled. It calls alone, if not nil, with the packets that were alone in their cell when they arrived; these
-// are valid until the next call.
+// Transit returns how long packets were on their way after cut number from and up to cut number to, by what is known at the latest cut.
+// It is at its best a patience later: until then, cells with slow packets have not settled. It calls alone, if not nil, with the packets
+// that were alone in their cell when they arrived; these are valid until the next call.
 //
 // If no packet was received, or nothing is known of any, the error is estimate.ErrNoSamples. It wraps
 // [estimate.ErrClocks] if many delays are negative and hardly any were in the report before, or the reverse,
