@@ -86,7 +86,8 @@ type Traffic struct {
 	MeanInterval95 estimate.Interval
 
 	// A report covers the packets whose fate became known in its interval. Received arrived, and Lost were given up. Sent = Received - Extra
-	// + Lost, and Lost is never more than Sent, unless Err is [ErrUnlike]: then Sent and Received may be what passed the points.
+	// + Lost, and Lost is never more than Sent, unless Err is [ErrUnlike]: then Sent and Received are what
+	// passed the points, and no more is known.
 	Sent, Received, Lost uint64
 
 	// StdDev is the standard deviation of the delays, and DeviationInterval95 holds it as MeanInterval95 does the mean. Those
@@ -261,8 +262,8 @@ func (t told) Error() string { return string(t) }
 // Is reports whether the text names an error.
 func (t told) Is(target error) bool { return strings.Contains(string(t), target.Error()) }
 
-// Metrics keeps totals and the latest report of each pair of points, and shows
-// them to Prometheus. The zero value is ready to use, by any number of goroutines. Names tell pairs apart.
+// Metrics keeps totals and the latest report of each pair of points, and shows them to Prometheus. The zero value is
+// ready to use, by any number of goroutines. Names tell pairs apart: hoplag_reports_failed_total rises if two have the same.
 //
 //	var metrics hoplag.Metrics
 //	http.Handle("/metrics", &metrics)
@@ -298,7 +299,8 @@ func (m *Metrics) Add(r Report) {
 	labels := fmt.Sprintf(`from=%s,to=%s`, label(r.From), label(r.To))
 	t := cmp.Or(m.pairs[labels], new(totals))
 	m.pairs[labels] = t
-	if t.reports++; r.Err != nil || t.reports > 1 && r.Start.After(t.latest.Start.Add(t.latest.Length)) {
+	gap := r.Start.Sub(t.latest.Start.Add(t.latest.Length)) // what comes late after an error may be of its time
+	if t.reports++; r.Err != nil || t.reports > 1 && (gap > 0 || gap < 0 && t.latest.Err == nil) {
 		t.failed++
 	}
 	t.latest, t.came = r, time.Now()
@@ -360,7 +362,7 @@ func (t *totals) write(p page, labels string) {
 	t.paths[forth].write(p, &t.latest.Forth, labels+`,direction="forth"`)
 	t.paths[back].write(p, &t.latest.Back, labels+`,direction="back"`)
 	p.counter("reports", "Intervals that were reported.", labels, float64(t.reports))
-	p.counter("reports_failed", "Reports that lack the first point, and gaps between reports, as restarts leave.", labels, float64(t.failed))
+	p.counter("reports_failed", "Reports without the first point, after a gap, or of two pairs of one name.", labels, float64(t.failed))
 	p.gauge("report_age_seconds", "How long ago the latest report came: older figures are not of now.", labels, true,
 		time.Since(t.came).Seconds())
 	i, c, known := &t.latest.RoundTrip, &t.latest.Clock, t.latest.Clock.Likely.Confidence > 0

@@ -52,7 +52,8 @@ type Areas struct {
 	before   int         // number of cuts that were forgotten
 	begun    int64       // when the beginning was
 	underWay bool        // packets were on their way then,
-	proven   float64     // and took longer than this, or -1: some came before they were sent, or never were
+	proven   float64     // and took longer than this, or -1: some came before they were sent, or never were,
+	another  float64     // and another one longer than this
 	surplus  int64       // by how many more came since than were sent
 
 	// Used while walking over one cell.
@@ -143,7 +144,7 @@ func (a *Areas) Begin(start int64, underWay bool) {
 	a.calm, a.calmTo = a.calm[:0], append(a.calmTo[:0], 0)
 	a.taken = a.taken[:0]
 	a.cells, a.events, a.placed, a.judged = a.cells[:0], a.events[:0], 0, 0
-	a.begun, a.told, a.proven, a.surplus, a.joined = start, 0, 0, 0, [2]joiners{}
+	a.begun, a.told, a.proven, a.another, a.surplus, a.joined = start, 0, 0, 0, 0, [2]joiners{}
 	a.ends, a.before, a.underWay, a.skewed, a.negative, a.seen = append(a.ends[:0], start), 0, underWay, false, -1, -1
 	a.net = append(a.net[:0], 0, 0)
 }
@@ -202,7 +203,7 @@ func (a *Areas) pass(i int, e areaEvent, sentTally uint64) {
 	c, was := &a.cells[at], a.cells[at].level
 	c.level = (was + e.level) & a.mask
 	if c.unsent = c.unsent && e.sent == 0; c.unsent && e.received > 0 && a.proven >= 0 {
-		a.proven = max(a.proven, float64(a.ends[a.latest()]-a.begun))
+		a.proven, a.another = float64(a.ends[a.latest()]-a.begun), a.proven
 	} else if c.young && outstanding(was) < 0 && c.level == 0 {
 		a.proven = -1
 	}

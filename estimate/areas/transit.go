@@ -127,18 +127,13 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 const mostDelay = 90 / patienceFactor
 
 // joining reports, while the beginning is kept, whether packets join that no point sent: they came longer after the
-// beginning than any sent since has taken, and are more than can have been on their way then at today's rate.
+// beginning than any sent since has taken, and are more than can have been on their way then at today's rate, or, as
+// the lost hide them, two came later than any packet is waited for.
 func (a *Areas) joining(received float64) bool {
-	if !a.beginning() || a.surplus <= 1 || a.proven <= patienceFactor*a.losses.longest {
-		return false
-	}
-	time, all := 0.0, 1.0
-	for i := range a.alone {
-		time += a.alone[i].Weight * float64(a.alone[i].Delay)
-		all += a.alone[i].Weight
-	}
-	usual := received * max(0, time/all)
-	return float64(a.surplus) > usual+3*math.Sqrt(usual)+1
+	long := patienceFactor * a.losses.longest
+	late := long > 0 && a.another > max(long, patienceFactor*mostDelay*a.step)
+	usual := received * a.taking.first / (a.taking.weights + 1)
+	return a.beginning() && a.proven > long && (late || float64(a.surplus) > usual+3*math.Sqrt(usual)+1)
 }
 
 // knowsTail is for how many intervals packets have to be seen to know how long the

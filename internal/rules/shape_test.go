@@ -115,9 +115,9 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3697, 3931},
+	".":              {3699, 3931},
 	"estimate":       {875, 1163},
-	"estimate/areas": {3308, 988},
+	"estimate/areas": {3304, 988},
 	"estimate/joint": {1512, 943},
 	"estimate/clock": {1126, 895},
 	"lda":            {2677, 3119},
