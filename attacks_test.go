@@ -27,7 +27,7 @@ var secretKey = [16]byte([]byte("\xc9\x1e\x7b\x53\xa4\x08\xd6\x2f\x91\x3a\xee\x6
 
 // keysOf returns what someone who knows a seed can compute of its digests: the keys added to the factors of their first product.
 func keysOf(seed, constant uint64) (x, y uint64) {
-	hi, lo := bits.Mul64(seed^0x6a09e667f3bcc909, constant) // but for a few seeds
+	hi, lo := bits.Mul64(seed^0x6a09e667f3bcc909, constant) // except for a few seeds
 	return hi ^ lo, hi
 }
 

@@ -29,7 +29,7 @@ type tracked struct {
 	known   bool
 }
 
-// reset forgets what was known, but for exchanges of the sessions that begin.
+// reset forgets what was known, except for exchanges of the sessions that begin.
 func (c *clocks) reset(of sessions) {
 	c.messages, c.exchanges = tracked{}, tracked{}
 	c.exchanged = slices.DeleteFunc(c.exchanged, func(x exchange) bool { return x.of != of })
@@ -71,7 +71,7 @@ func (t *tracked) read(config *Config, from, to int64, outliers int) {
 	}
 }
 
-// between returns the reading of so many ns after the middle of the report, give or take apart.
+// between returns the reading some ns after the middle of the report, give or take apart.
 func (t *tracked) between(later, apart float64) clock.Reading {
 	r := moved(t.reading, later, apart, 0)
 	if t.Tracker != nil && !r.Stepped { // or it may have been set at any time of the report
@@ -203,7 +203,7 @@ func (c *clocks) between(later, apart float64) (k clock.Reading) {
 	return k
 }
 
-// moved returns the reading of a time that is later by so many ns, give or take apart, for delays to which a constant was added.
+// moved returns the reading of a time that is later by some ns, give or take apart, for delays to which a constant was added.
 func moved(r clock.Reading, later, apart, added float64) clock.Reading {
 	move := func(i *estimate.Interval, drift estimate.Interval) {
 		low, high := gained(drift, later, apart)

@@ -175,7 +175,7 @@ func (c Config) validate() error {
 }
 
 // standsStill reports whether a clock shows the same time for microseconds, once in three times.
-// It does not sleep, for on a busy host that takes longer than a tick.
+// It does not sleep, because on a busy host that takes longer than a tick.
 func standsStill(clock interface{ Now() time.Time }) bool {
 	const still = 5 * time.Microsecond
 	for range 3 {
@@ -211,9 +211,6 @@ func (h *hasher) packet(id []byte) hashing.Packet {
 	if h.sip != nil {
 		return h.sip.Packet(id)
 	}
-	if len(id) == 8 { // as Digest, but faster
-		return h.words.Word(binary.LittleEndian.Uint64(id))
-	}
 	return hashing.Digest(h.seed, id)
 }
 
@@ -248,7 +245,7 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// mostDrift is how far the rates of clocks may differ. Trackers look farther, to notice it where they differ by more.
+// mostDrift is how far the rates of clocks may differ. Trackers look further, to notice when they differ by more.
 const mostDrift = 1e-3
 
 // A timeline tells the time in nanoseconds since 1970. Of the system's clocks it reads the monotonic one, which
@@ -297,7 +294,7 @@ func (t *timeline) of(at time.Time) int64 {
 // A mark is what a timeline was when a cut was made.
 type mark struct{ wall, at int64 } // timeline.wall and timeline.next
 
-// nowAs returns the time, and that since the timeline began, and whether the clock is surely the one that a cut
+// nowAs returns the time, how long ago the timeline began, and whether the clock is surely the one that a cut
 // was made with: it may have been set since, and the point has not noticed yet, or makes its first cut.
 func (t *timeline) nowAs(of mark) (now, elapsed int64, sure bool) {
 	now, elapsed = t.now(), t.elapsed()

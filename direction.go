@@ -276,8 +276,7 @@ func (p *pile) add(c *Config, entries []entry) {
 		return
 	}
 	if p.many == nil {
-		p.many = borrowTally(c)
-		p.many.add(p.few)
+		borrowInto(&p.many, c).add(p.few)
 		p.few = p.few[:0]
 	}
 	p.many.add(entries)

@@ -170,5 +170,5 @@ func Example_sizes() {
 	// Output:
 	// lda: 28702 bytes an interval
 	// lds: 148549 bytes, 4 rows of 2855 cells
-	// colate: 273377 counters, 5.6 bits a packet
+	// colate: 226249 counters, 5.6 bits a packet
 }

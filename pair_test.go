@@ -224,12 +224,12 @@ func newShardedPath(c Config, seed uint64, first, second, cuts int) *shardedPath
 	p := &shardedPath{seal: newSealer(c), shards: [2]int{first, second}, cuts: cuts}
 	for point, n := range p.shards {
 		for range cuts {
-			p.whole[point] = append(p.whole[point], borrowTally(&c))
+			p.whole[point] = append(p.whole[point], borrowInto(new(*tally), &c))
 		}
 		p.parts[point] = make([][]*tally, n)
 		for s := range n {
 			for range cuts {
-				p.parts[point][s] = append(p.parts[point][s], borrowTally(&c))
+				p.parts[point][s] = append(p.parts[point][s], borrowInto(new(*tally), &c))
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func TestPassedAddsUp(t *testing.T) {
 	const goroutines, each = 1000, 200
 	config := Config{Key: testKey}.withDefaults()
 	d := newDirection(&config, newTimeline(nil))
-	total := borrowTally(&config)
+	total := borrowInto(new(*tally), &config)
 	collect := func() {
 		if done, _ := d.rotate(farthest); done != nil {
 			total.all.Merge(&done.all.Aggregator)
@@ -151,7 +151,7 @@ func BenchmarkPassed(b *testing.B) {
 	p, err := NewPoint(Config{Key: testKey})
 	must0(b, err)
 	defer p.Close()
-	base, leastLog, total, ids := time.Now(), new(log), borrowTally(&p.config), [logSize][8]byte{}
+	base, leastLog, total, ids := time.Now(), new(log), borrowInto(new(*tally), &p.config), [logSize][8]byte{}
 	for i := range ids {
 		binary.LittleEndian.PutUint64(ids[i][:], uint64(i))
 	}

@@ -53,22 +53,18 @@ type tally struct {
 // borrowed has empty tallies. Few are in use at a time, however many points there are, and the processor's cache has them.
 var borrowed sync.Pool
 
-// borrowTally returns an empty tally for a Config that was validated, which is to be given back.
-func borrowTally(c *Config) *tally {
+// borrowInto borrows an empty tally, for a Config that was validated, unless there is one. It is to be given back.
+func borrowInto(into **tally, c *Config) *tally {
+	if *into != nil {
+		return *into
+	}
 	t, ok := borrowed.Get().(*tally)
 	if !ok || t.cells != c.Cells {
 		t = &tally{must(lda.NewSparse(c.Cells)), flows.NewTable(0), c.Cells}
 	}
 	t.flows.Reset(c.Flows)
+	*into = t
 	return t
-}
-
-// borrowInto borrows a tally unless there is one.
-func borrowInto(t **tally, c *Config) *tally {
-	if *t == nil {
-		*t = borrowTally(c)
-	}
-	return *t
 }
 
 func (t *tally) giveBack() {
@@ -121,7 +117,7 @@ func (l *least) add(key, x, now int64) {
 
 const (
 	recordMagic   = "HLPC"
-	recordVersion = 7
+	recordVersion = 8
 	tagSize       = 16
 )
 
@@ -186,24 +182,20 @@ func (s *sealer) record(of *interval, counted [2]*tally) []byte {
 		b = binary.BigEndian.AppendUint64(b, uint64(x))
 	}
 	b = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, of.late[forth]), of.late[back])
-	sizes := len(b)
-	b = append(b, make([]byte, 4*4)...)
-	var tables []byte
 	begin := (of.after + 1) * int64(s.config.Cut)
-	for i, t := range counted {
-		if t == nil {
-			continue
+	for _, t := range counted {
+		packed := len(b) + 4
+		if b = append(b, 0, 0, 0, 0); t != nil {
+			b = t.all.AppendPacked(b, begin)
 		}
-		before := len(b)
-		b = t.all.AppendPacked(b, begin)
-		binary.BigEndian.PutUint32(b[sizes+8*i:], uint32(len(b)-before))
-		if t.flows.Len() > 0 {
-			before = len(tables)
-			tables = t.flows.Append(tables, begin)
-			binary.BigEndian.PutUint32(b[sizes+8*i+4:], uint32(len(tables)-before))
+		table := len(b) + 4
+		if b = append(b, 0, 0, 0, 0); t != nil && t.flows.Len() > 0 {
+			b = t.flows.Append(b, begin)
 		}
+		binary.BigEndian.PutUint32(b[packed-4:], uint32(table-4-packed))
+		binary.BigEndian.PutUint32(b[table-4:], uint32(len(b)-table))
 	}
-	*room = wire.Seal(append(b, tables...), 0)
+	*room = wire.Seal(b, 0)
 	return bytes.Clone(*room)
 }
 
@@ -221,19 +213,20 @@ func (s *sealer) parse(r wire.Reader, err error) (*record, error) {
 	length := time.Duration(r.Uint64())
 	rec.after, rec.through = int64(r.Uint64()), int64(r.Uint64())
 	rec.late = [2]uint32{r.Uint32(), r.Uint32()}
-	sizes := [4]int{r.Size(), r.Size(), r.Size(), r.Size()}
-	packed := [2][]byte{r.Bytes(sizes[0]), r.Bytes(sizes[2])}
-	tables := [2][]byte{r.Bytes(sizes[1]), r.Bytes(sizes[3])}
+	var parts [2][2][]byte // packed cells and tables of flows, by direction
+	for i := range parts {
+		parts[i] = [2][]byte{r.Bytes(r.Size()), r.Bytes(r.Size())}
+	}
 	if err = r.Close(); err == nil && length != s.config.Cut {
 		err = fmt.Errorf("%w: Cut is %v at the other point and %v here", estimate.ErrMismatch, length, s.config.Cut)
 	} else if err == nil && (rec.after >= rec.through || rec.after < -farthest || rec.through > farthest) {
 		err = fmt.Errorf("%w: from cut %d to %d", estimate.ErrEncoding, rec.after, rec.through)
 	}
 	for i := range rec.parts {
-		if p := packed[i]; err == nil && len(p) > 0 {
+		if p := parts[i][0]; err == nil && len(p) > 0 {
 			rec.parts[i].packed, err = s.config.Cells.CheckPacked(p)
 		}
-		if f := tables[i]; err == nil && len(f) > 0 && s.config.Flows > 0 {
+		if f := parts[i][1]; err == nil && len(f) > 0 && s.config.Flows > 0 {
 			rec.parts[i].flows, err = flows.Decode(f, (rec.after+1)*int64(s.config.Cut))
 		}
 	}

@@ -86,7 +86,8 @@ type Traffic struct {
 	MeanInterval95 estimate.Interval
 
 	// A report covers the packets whose fate became known in its interval. Received arrived, and Lost were given up. Sent = Received - Extra
-	// + Lost, and Lost is never more than Sent, unless Err is [ErrUnlike]: then Sent and Received may be what passed the points.
+	// + Lost, and Lost is never more than Sent, unless Err is [ErrUnlike]: then Sent and Received are what
+	// passed the points, and no more is known.
 	Sent, Received, Lost uint64
 
 	// StdDev is the standard deviation of the delays, and DeviationInterval95 holds it as MeanInterval95 does the mean. Those
@@ -222,7 +223,9 @@ func Format(ns float64) string {
 func (r Report) MarshalJSON() ([]byte, error) {
 	type plain Report
 	for _, err := range r.errors() {
-		*err = inText(*err)
+		if *err != nil {
+			*err = told((*err).Error())
+		}
 	}
 	return json.Marshal(plain(r))
 }
@@ -237,7 +240,9 @@ func (r *Report) UnmarshalJSON(data []byte) error {
 	}
 	err := json.Unmarshal(data, (*plain)(&decoded))
 	for i, err := range decoded.errors() {
-		*err = inText(texts[i])
+		if *err = texts[i]; texts[i] == "" {
+			*err = nil
+		}
 	}
 	if err == nil {
 		*r = decoded
@@ -257,16 +262,8 @@ func (t told) Error() string { return string(t) }
 // Is reports whether the text names an error.
 func (t told) Is(target error) bool { return strings.Contains(string(t), target.Error()) }
 
-// inText returns an error as text, and nil for none.
-func inText(err error) error {
-	if err == nil || err.Error() == "" {
-		return nil
-	}
-	return told(err.Error())
-}
-
-// Metrics keeps totals and the latest report of each pair of points, and shows
-// them to Prometheus. The zero value is ready to use, by any number of goroutines. Names tell pairs apart.
+// Metrics keeps totals and the latest report of each pair of points, and shows them to Prometheus. The zero value is
+// ready to use, by any number of goroutines. Names tell pairs apart: hoplag_reports_failed_total rises if two have the same.
 //
 //	var metrics hoplag.Metrics
 //	http.Handle("/metrics", &metrics)
@@ -275,7 +272,7 @@ func inText(err error) error {
 //	}
 type Metrics struct {
 	mu    sync.Mutex
-	pairs map[[2]string]*totals // by the labels of the points
+	pairs map[string]*totals // by their labels
 }
 
 // totals belongs to one pair of points.
@@ -296,15 +293,14 @@ type pathTotals struct {
 func (m *Metrics) Add(r Report) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key := [2]string{label(r.From), label(r.To)}
 	if m.pairs == nil {
-		m.pairs = map[[2]string]*totals{}
+		m.pairs = map[string]*totals{}
 	}
-	if m.pairs[key] == nil {
-		m.pairs[key] = new(totals)
-	}
-	t := m.pairs[key]
-	if t.reports++; r.Err != nil || t.reports > 1 && r.Start.After(t.latest.Start.Add(t.latest.Length)) {
+	labels := fmt.Sprintf(`from=%s,to=%s`, label(r.From), label(r.To))
+	t := cmp.Or(m.pairs[labels], new(totals))
+	m.pairs[labels] = t
+	gap := r.Start.Sub(t.latest.Start.Add(t.latest.Length)) // what comes late after an error may be of its time
+	if t.reports++; r.Err != nil || t.reports > 1 && (gap > 0 || gap < 0 && t.latest.Err == nil) {
 		t.failed++
 	}
 	t.latest, t.came = r, time.Now()
@@ -329,9 +325,9 @@ func (m *Metrics) Add(r Report) {
 // quantiles of the latest interval. What is not known has no line.
 func (m *Metrics) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	m.mu.Lock()
-	p, byName := page{}, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }
-	for _, key := range slices.SortedFunc(maps.Keys(m.pairs), byName) {
-		m.pairs[key].write(p)
+	p := page{}
+	for _, labels := range slices.Sorted(maps.Keys(m.pairs)) {
+		m.pairs[labels].write(p, labels)
 	}
 	m.mu.Unlock()
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
@@ -343,9 +339,9 @@ func (m *Metrics) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 // A page is the lines of metrics by name.
 type page map[string][]byte
 
-// add adds a value. Name is that of the metric and may have a suffix after a space.
+// add adds a value. Name is that of the metric without hoplag_, and may have a suffix after a space.
 func (p page) add(kind, name, help, labels string, value float64) {
-	name, suffix, _ := strings.Cut(name, " ")
+	name, suffix, _ := strings.Cut("hoplag_"+name, " ")
 	if p[name] == nil {
 		p[name] = fmt.Appendf(nil, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 	}
@@ -353,21 +349,20 @@ func (p page) add(kind, name, help, labels string, value float64) {
 }
 
 func (p page) counter(name, help, labels string, value float64) {
-	p.add("counter", "hoplag_"+name+"_total", help, labels, value)
+	p.add("counter", name+"_total", help, labels, value)
 }
 
 func (p page) gauge(name, help, labels string, known bool, value float64) {
 	if known && !math.IsNaN(value) {
-		p.add("gauge", "hoplag_"+name, help, labels, value)
+		p.add("gauge", name, help, labels, value)
 	}
 }
 
-func (t *totals) write(p page) {
-	labels := fmt.Sprintf(`from=%s,to=%s`, label(t.latest.From), label(t.latest.To))
+func (t *totals) write(p page, labels string) {
 	t.paths[forth].write(p, &t.latest.Forth, labels+`,direction="forth"`)
 	t.paths[back].write(p, &t.latest.Back, labels+`,direction="back"`)
 	p.counter("reports", "Intervals that were reported.", labels, float64(t.reports))
-	p.counter("reports_failed", "Reports that lack the first point, and gaps between reports, as restarts leave.", labels, float64(t.failed))
+	p.counter("reports_failed", "Reports without the first point, after a gap, or of two pairs of one name.", labels, float64(t.failed))
 	p.gauge("report_age_seconds", "How long ago the latest report came: older figures are not of now.", labels, true,
 		time.Since(t.came).Seconds())
 	i, c, known := &t.latest.RoundTrip, &t.latest.Clock, t.latest.Clock.Likely.Confidence > 0
@@ -388,7 +383,7 @@ func (t *pathTotals) write(p page, d *Traffic, labels string) {
 	p.counter("packets_extra", "Packets that were received and not sent (duplicates), or lost before.", labels, float64(t.extra))
 	p.gauge("packets_outstanding", "Packets on their way, or lost, at the end of the latest interval.", labels, true, float64(d.Outstanding))
 	histogram := func(suffix, more string, value float64) {
-		p.add("histogram", "hoplag_delay_seconds "+suffix, "One-way delay of all packets that were measured; counts are estimates.",
+		p.add("histogram", "delay_seconds "+suffix, "One-way delay of all packets that were measured; counts are estimates.",
 			labels+more, value)
 	}
 	if t.measured > 0 {

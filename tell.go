@@ -97,8 +97,10 @@ func (w *way) delay(from, to int64, longest float64, fresh bool) Traffic {
 			d.unsure(r.Outstanding+uint64(w.hidden), least, most)
 		}
 	}
-	if w.total.Reset(); errors.Is(d.Err, ErrUnlike) && w.unlike.some < 2 && (w.unlike.reports <= reports || w.unlike.reports%10 == 0) {
-		d = Traffic{Sent: r.Sent, Received: r.Received, Err: d.Err}
+	if w.total.Reset(); errors.Is(d.Err, ErrUnlike) { // nobody knows which were lost
+		d, w.missing = Traffic{Sent: r.Sent, Received: r.Received, Err: d.Err}, nil
+	}
+	if errors.Is(d.Err, ErrUnlike) && w.unlike.some < 2 && (w.unlike.reports <= reports || w.unlike.reports%10 == 0) {
 		w.total.Gap() // or what seems to be on its way is looked for in all reports; if often, none that takes long is found again
 		w.since, w.anew, w.ledger = w.end, w.through, ledger{}
 	}
@@ -199,7 +201,7 @@ func (w *way) toldBegun(r *lda.Result) bool {
 	return inTime && w.total.Settled() && float64(w.joined)*float64(max(r.Lost, 1)) < float64(w.config.Cells.Banks[0].Rows)
 }
 
-// distribute fills in the quantiles, but for those so high that packets given up, which came after all, may be
+// distribute fills in the quantiles, except for those so high that packets given up, which came after all, may be
 // among them: samples lack these.
 func (w *way) distribute(d *Traffic, back int) {
 	for _, p := range []float64{0.5, 0.9, 0.99, 0.999} {
@@ -207,9 +209,8 @@ func (w *way) distribute(d *Traffic, back int) {
 			d.Quantiles = append(d.Quantiles, q)
 		}
 	}
-	if most, err := w.samples.Quantile(1); err == nil {
-		above := estimate.Interval{Low: most, High: math.Inf(1), Confidence: 1}
-		d.Quantiles = append(d.Quantiles, lda.Quantile{P: 1, Delay: most, Interval: above})
+	if top, err := w.samples.Quantile(1); err == nil {
+		d.Quantiles = append(d.Quantiles, lda.Quantile{P: 1, Delay: top, Interval: estimate.Interval{Low: top, High: math.Inf(1), Confidence: 1}})
 	}
 }
 

@@ -29,7 +29,7 @@ type mostKey struct{}
 func (p *Point) Follow(ctx context.Context, ask func(ctx context.Context, request []byte) (reply []byte, err error)) iter.Seq[Report] {
 	return func(yield func(Report) bool) {
 		// A megabyte of records, and one record with everything full, or names. Packing makes no cell larger
-		// but for its share of a block's head; a flow takes 65 bytes in a direction.
+		// except for its share of a block's head; a flow takes 65 bytes in a direction.
 		most := 2*maxReply + 4*int64(p.config.Cells.EncodedSize()) + 130*int64(p.config.Flows)
 		ctx := context.WithValue(ctx, mostKey{}, most)
 		f := follower{ctx: ctx, point: p, ask: ask, compare: newComparison(p.config), name: randomNumber()}
@@ -90,9 +90,7 @@ func (f *follower) fetch() {
 	ctx, cancel := context.WithTimeout(f.ctx, max(p.config.Report, time.Second))
 	defer cancel()
 	for more := true; more; {
-		if more, f.err = f.fetchOnce(ctx); f.err != nil {
-			return
-		}
+		more, f.err = f.fetchOnce(ctx)
 	}
 }
 
@@ -129,8 +127,7 @@ func (f *follower) fetchOnce(ctx context.Context) (more bool, err error) {
 	// The other clock was read between before and after: the less time that took, the more certain it is.
 	feed.ahead.add(after-before, before+(after-before)/2-r.now, after)
 	if sure && still {
-		x := exchange{sent, r.now, came, sessions{feed.ahead, here.ahead}}
-		f.compare.clocks.exchanged = append(f.compare.clocks.exchanged, x)
+		f.compare.clocks.exchanged = append(f.compare.clocks.exchanged, exchange{sent, r.now, came, sessions{feed.ahead, here.ahead}})
 	}
 	return false, nil
 }
@@ -326,10 +323,7 @@ func (p *Point) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	var reply []byte
 	if err == nil {
-		http.NewResponseController(w).SetReadDeadline(time.Time{})
 		reply, err = p.Answer(body)
-	} else {
-		w.Header().Set("Connection", "close") // nobody waits for the rest
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -360,6 +354,8 @@ func HTTP(client *http.Client, url string) func(ctx context.Context, request []b
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("hoplag: %w", err)
+		case a.Request != nil && a.Request.Method != http.MethodPost:
+			return nil, fmt.Errorf("hoplag: %s redirects to %s, which turns a POST into a GET: use that address, or status 308", url, a.Request.URL)
 		case a.StatusCode == http.StatusNotFound || a.StatusCode == http.StatusOK && a.Header.Get("Content-Type") != contentType:
 			return nil, fmt.Errorf("hoplag: no point is at %s: it answers %s; is the path right?", url, a.Status)
 		case a.StatusCode != http.StatusOK:

@@ -295,25 +295,20 @@ func (w *way) match(up, down *tally, cut, before int64, sample func(sent, receiv
 			*s = single{stamp, uint32(cut), digest}
 		})
 	}
-	found := func(cell int, digest uint32, stamp uint64) bool {
-		s := &w.sent[cell]
-		if s.digest == digest && s.recent(cut) && s.stamp != ambiguous {
-			delay := estimate.SignExtend(stamp-s.stamp+uint64(w.lag), int(w.config.Cells.SumBits))
-			w.fastest.add(delay, 0, cut*int64(w.config.Cut))
-			sample(s.stamp, stamp)
-			s.cut = 0
-			return true
-		}
-		return s.digest == digest
-	}
-	w.hasty = slices.DeleteFunc(w.hasty, func(e received) bool { return found(e.cell, e.digest, e.stamp) || cut-e.cut > before })
-	if down == nil {
-		return
-	}
-	down.all.Singles(func(cell int, digest uint32, stamp uint64) {
-		if !found(cell, digest, stamp) {
+	if down != nil {
+		down.all.Singles(func(cell int, digest uint32, stamp uint64) {
 			w.hasty = append(w.hasty, received{cell, digest, stamp, cut})
+		})
+	}
+	w.hasty = slices.DeleteFunc(w.hasty, func(e received) bool {
+		s := &w.sent[e.cell]
+		if s.digest == e.digest && s.recent(cut) && s.stamp != ambiguous {
+			delay := estimate.SignExtend(e.stamp-s.stamp+uint64(w.lag), int(w.config.Cells.SumBits))
+			w.fastest.add(delay, 0, cut*int64(w.config.Cut))
+			sample(s.stamp, e.stamp)
+			s.cut = 0
 		}
+		return s.digest == e.digest || cut-e.cut > before
 	})
 }
 

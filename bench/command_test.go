@@ -93,7 +93,7 @@ func TestExperimentsRepeat(t *testing.T) {
 	var files []map[string]string
 	for i, seed := range []string{"1", "1", "2"} {
 		dir := t.TempDir()
-		args := []string{"-quick", "-out", dir, "-seed", seed, "rli-7", "ours-clock", "real-lda"}
+		args := []string{"-quick", "-out", dir, "-seed", seed, "ours-lost", "ours-clock", "real-lda"}
 		if _, _, err := commanded(experiments(), args[:len(args)-i/2]...); err != nil { // captures know no seed
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestExperimentsRepeat(t *testing.T) {
 	if diff := cmp.Diff(files[0], files[1]); diff != "" {
 		t.Errorf("two runs of one seed differ: %s", diff)
 	}
-	for _, name := range []string{"rli-7", "ours-clock"} {
+	for _, name := range []string{"ours-lost", "ours-clock"} {
 		if files[0][name+".md"] == strings.ReplaceAll(files[2][name+".md"], "-seed 2", "-seed 1") {
 			t.Errorf("%s: two seeds give the same", name)
 		}

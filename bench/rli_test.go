@@ -66,7 +66,7 @@ func (l *link) again() {
 	}
 }
 
-// to passes a receiver the packets from to to-1, and the references behind them.
+// to passes a receiver the packets [from, to), and the references behind them.
 func (l *link) to(r *rli.Receiver) speed.Loop {
 	return func(from, to int) {
 		if from == 0 && l.sequence > 0 {

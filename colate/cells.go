@@ -49,7 +49,7 @@ func (t *cellTable) put(i int, up, down uint64) {
 	t.counts[at] = uint32(down & (1<<t.config.CountBits - 1))
 }
 
-// keep empties the table but for its last epochs, which no longer count.
+// keep empties the table except for its last epochs, which no longer count.
 func (t *cellTable) keep(last int) {
 	from := t.epochs - min(last, t.epochs)
 	for at := 0; at < len(t.counts); at += t.size {

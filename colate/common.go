@@ -295,7 +295,7 @@ func (l *crossed) farther(all *crossed) float64 {
 	return l.far.most(l.clean)
 }
 
-// most returns the most that these may add to the mean of so many packets.
+// most returns the most that these may add to the mean of a number of packets.
 func (c *crossing) most(packets float64) float64 {
 	n := max(float64(c.n), math.SmallestNonzeroFloat64)
 	return (n + 2*math.Sqrt(float64(c.squares))) / max(packets, n) * float64(c.time) / n

@@ -95,7 +95,7 @@ type estimator struct {
 	sum, count float64 // what absent flows have on average: noise that is always there
 	ends       [2]float64
 	spread     float64 // standard deviation of the number of packets
-	least      float64 // number of packets of an absent flow, and largest, but for two of each
+	least      float64 // number of packets of an absent flow, and largest, except for two of each
 	most       float64
 	alike      float64 // packets that the emptiest counters of all but two absent flows show
 	alone      float64 // the flow's packets, if the emptiest of its counters is its alone

@@ -8,7 +8,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// What is planned is what is seen: bits a packet, of counters and of samples.
+// What is planned is what is seen: bits a packet, of counters and of samples. A busy minute does not halve the samples.
 func TestPlan(t *testing.T) {
 	for _, d := range []Demand{
 		{Rate: 700, BytesADay: 4e7},
@@ -24,9 +24,10 @@ func TestPlan(t *testing.T) {
 		}
 		packets, planned := d.Rate*float64(c.Period)/1e9, c.BitsPerPacket(d.Rate)
 		bits := float64(8*len(encoded(t, crowded(t, c, int(packets))))) / packets
-		t.Logf("%+v: %d counters, one in %d, %.2f bits a packet (planned %.2f)", d, c.Counters, c.OneIn, bits, planned)
 		if math.Abs(bits/planned-1) > 0.15 || planned*d.Rate*86400/8 > d.BytesADay*1.01 {
 			t.Errorf("%+v: %.2f bits a packet planned, %.2f seen", d, planned, bits)
+		} else if crowded(t, c, int(1.5*packets)).limit != c.limit() {
+			t.Errorf("%+v: a busy minute halves the samples", d)
 		}
 	}
 	for name, d := range map[string]Demand{
@@ -65,8 +66,7 @@ func TestOverloaded(t *testing.T) {
 			c.change(&config)
 		}
 		s := openStore(t, newMemory(), StoreOptions{Delay: c.delay})
-		err := s.Append(crowded(t, config, c.packets))
-		if got := s.Summary(); errors.Is(err, ErrOverloaded) != c.warns || got.Epochs != 1 {
+		if err, got := s.Append(crowded(t, config, c.packets)), s.Summary(); errors.Is(err, ErrOverloaded) != c.warns || got.Epochs != 1 {
 			t.Errorf("%s: %v, %+v", name, err, got)
 		}
 	}

@@ -123,7 +123,7 @@ func (r *Recorder) UpdateBatch(flows []hashing.Flow, packets []hashing.Packet, t
 // burst is how many packets' counters are fetched together.
 const burst = 32
 
-// addBurst adds at most so many packets to their counters. It is a function of its own so that what its loops need
+// addBurst adds the packets of at most one burst to their counters. It is a function of its own so that what its loops need
 // stays in registers.
 //
 //go:noinline

@@ -88,19 +88,18 @@ func (s *sampling) matched(r joint.FlowRecord) (both, strange []passed, all floa
 	return f.kept[from:to], f.kept[:from], all, n > 0 && (to == len(f.kept) || late <= most*n)
 }
 
-// means returns the samples' means of flows of whose packets only the second point has seen none. Packets vary more
-// than their mean, as joint decoding has it, where samples of other flows do, or all packets more than all samples.
+// means returns the samples' means of flows of whose packets only the second point has seen none. Packets vary as parts of their flow's
+// mean: all alike, whether fast or slow, and more where those of all counters vary more than all samples do.
 func (s *sampling) means(flows []joint.FlowRecord, variance float64) []joint.Sample {
 	if s.config.OneIn == 0 {
 		return nil
 	}
 	means, likely := make([]joint.Sample, len(flows)), s.pool()
-	more := likely.variance + max(variance-likely.all.Variance(), 0)
+	part := likely.part * max(1+(variance-likely.all.Variance())/max(likely.variance, rounding(s.config.unit()), 1), 1)
 	for i, r := range flows {
 		if both, strange, _, ok := s.matched(r); ok && len(strange) == 0 {
 			x := &means[i]
-			x.Packets = float64(len(both))
-			x.Error = (rounding(s.config.unit()) + more*max(1-x.Packets/r.Packets, 0)) / x.Packets
+			x.Packets, x.Part = float64(len(both)), part
 			for _, p := range both {
 				x.Mean += p.delay / x.Packets
 			}

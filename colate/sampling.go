@@ -39,7 +39,7 @@ func (r *Recorder) sample(s sample) {
 	}
 }
 
-// makeRoom forgets copies of a packet but for two, and then packets beyond half the limit.
+// makeRoom forgets copies of a packet except for two, and then packets beyond half the limit.
 func (r *Recorder) makeRoom() {
 	slices.SortFunc(r.samples, compareSamples)
 	kept := r.samples[:0]

@@ -58,7 +58,7 @@ func (s *segment) spoil(bytes int64, reason error) {
 
 func segmentName(number uint64) string { return fmt.Sprintf("%016x%s", number, segmentSuffix) }
 
-// frameOf returns an epoch's frame, in room that it may use, and its entry but for its place.
+// frameOf returns an epoch's frame, in room that it may use, and its entry except for its place.
 func frameOf(room []byte, r *Recorder) ([]byte, entry) {
 	be, e := binary.BigEndian, entry{head: uint32(r.config.headSize(len(r.samples)))}
 	e.start, e.end, _ = r.Span()

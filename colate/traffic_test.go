@@ -3,6 +3,7 @@ package colate
 import (
 	"math"
 	"math/rand/v2"
+	"runtime/debug"
 	"slices"
 	"testing"
 
@@ -10,6 +11,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/internal/traffic"
 )
+
+var _ = debug.SetGCPercent(400) // tests make much that is soon garbage
 
 // testConfig is small, and one epoch long.
 var testConfig = Config{Identity: 3, Counters: 3000, PerFlow: 20, Bits: 64, CountBits: 14, DigestBits: 20, Period: maxPeriod}

@@ -173,7 +173,7 @@ func TestDeviationOverUnequalDensities(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine, for long under the race detector")
 	}
-	const packets, rows, runs = 100_000, 1024, 8
+	const packets, rows, runs = 50_000, 1024, 8
 	worstEqual := 0.0
 	for name, law := range laws {
 		var ours, equal Moments

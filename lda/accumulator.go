@@ -432,14 +432,14 @@ func (r *Result) owe(whole *transit, repeated float64) {
 		}
 	}
 	r.MeanError = math.Hypot(r.sampling, math.Abs(r.owed)+r.late)
-	// Copies take the places of one another on their way, so that they seem to be older at the ends than they are.
+	// Copies take one another's places on their way, so they seem older at the ends than they are.
 	for _, end := range [2]*areas.OnWay{&whole.first, &whole.last} {
 		r.stray = max(r.stray, min(math.Abs(end.Ages), repeated*end.Packets*whole.greatest)/whole.received)
 	}
 }
 
-// tellUnsettled counts as lost the packets outstanding that are more than can be on their way, which cells that
-// settled tell, and as extra those by which fewer than none are, and what it counted before no more.
+// tellUnsettled counts as lost the outstanding packets beyond those that can be on their way, as settled cells
+// tell, and as extra those by which fewer than none are outstanding. It takes back what it counted before.
 func (a *Accumulator) tellUnsettled(r *Result, whole *transit, fewer int) {
 	was, of := a.before, a.report()
 	extra := max(min(fewer, was.most), was.extra-int(r.Extra)) // cells showed fewer of them
@@ -470,5 +470,5 @@ func (a *Accumulator) tellUnsettled(r *Result, whole *transit, fewer int) {
 	a.unlike.lost, a.unlike.extra = a.unlike.lost-hidden, extra-hidden
 }
 
-// copied returns the share of packets, but for copies, that share their cell with a copy, so that they are not alone.
+// copied returns the share of packets, except for copies, that share their cell with a copy, so that they are not alone.
 func (t *transit) copied() float64 { return min(1, (t.joined+t.alike)/max(t.received-t.joined, 1)) }

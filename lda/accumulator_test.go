@@ -72,10 +72,7 @@ func exponentialDelay(mean float64) func(*rand.Rand) float64 {
 
 func accumulate(t *testing.T, run *cutRun) *Accumulator {
 	t.Helper()
-	a, err := NewAccumulator(DefaultConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must(NewAccumulator(DefaultConfig))
 	for k := range run.up {
 		run.add(t, a, k)
 	}

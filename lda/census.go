@@ -29,7 +29,7 @@ func (f *figure) add(value, variance float64) {
 	f.value, f.variance = f.value+value, f.variance+variance
 }
 
-// most returns the figure and so many standard errors, at least 0.
+// most returns the figure plus so many standard errors, at least 0.
 func (f *figure) most(errors float64) float64 { return max(0, f.value+errors*math.Sqrt(f.variance)) }
 
 const (

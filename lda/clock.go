@@ -78,8 +78,8 @@ func (of *interval) after(c *cell) int64 {
 	return estimate.SignExtend(c.sum-uint64(c.count())*of.start, of.bits)
 }
 
-// add adds the stamps of a cell, unless the interval has no length, for it adds to one of
-// before, or their sum is too narrow to tell.
+// add adds the stamps of a cell, unless the interval has no length, because then it adds to the one before, or
+// their sum is too narrow to tell.
 func (s *stamping) add(c *cell, of *interval) {
 	n := uint64(c.count())
 	if n*of.ns == 0 || n > of.packets {

@@ -60,19 +60,10 @@ func TestClockSamples(t *testing.T) {
 func TestCorrect(t *testing.T) {
 	ahead := func(at int64) int64 { return -100_000_000 + (at-clockStart)/10_000 }
 	up, exact, far := drifting(t, 50_000, ahead)
-	uncorrected, err := Estimate(up, far)
-	if err != nil {
-		t.Fatal(err)
-	}
+	uncorrected := must(Estimate(up, far))
 	far.Correct(clock.Reading{Time: clockStart + 5e8, Offset: float64(ahead(clockStart + 5e8)), Drift: 1e-4})
-	got, err := Estimate(up, far)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := Estimate(up, exact)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must(Estimate(up, far))
+	want := must(Estimate(up, exact))
 	if math.Abs(got.Mean-want.Mean) > 1 || math.Abs(got.StdDev-want.StdDev) > 2 {
 		t.Errorf("mean %.1f, deviation %.1f; with clocks that agree %.1f and %.1f", got.Mean, got.StdDev, want.Mean, want.StdDev)
 	}

@@ -144,7 +144,7 @@ func (c *Config) digestMask() uint64 {
 	return (1<<c.DigestBits - 1) << 32
 }
 
-// same returns an error that says in what another Config differs from this one.
+// same returns an error that says how another Config differs from this one.
 func (c *Config) same(other *Config) error {
 	if *c == *other {
 		return nil

@@ -165,7 +165,7 @@ func (r *Result) missing(confidence float64) float64 {
 // aloneShare returns which share of the packets received was alone and is in the sample.
 func (r *Result) aloneShare() float64 { return min(1, float64(r.alone.N)/float64(max(r.Received, 1))) }
 
-// byChance returns which part of the variance of a sample drawn one by one from ever so many packets is left where some
+// byChance returns which part of the variance of a sample drawn one by one from any number of packets is left where some
 // of those received were alone: METHODS.md, section 2.
 func (r *Result) byChance() float64 {
 	s := r.aloneShare()

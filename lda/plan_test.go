@@ -29,10 +29,7 @@ func TestPlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := planDemand
 			change(&d)
-			c, err := Plan(d)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must(Plan(d))
 			if err := c.Validate(); err != nil {
 				t.Fatal(err)
 			}
@@ -63,10 +60,7 @@ func TestPlanHolds(t *testing.T) {
 	for _, burst := range []float64{1, 20} {
 		d := planDemand
 		d.Packets, d.MeanError, d.Loss, d.Burst, d.Quantiles = 20_000, 0.02, 0.02, burst, true
-		c, err := Plan(d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must(Plan(d))
 		least, average := d.atLeast(&c), c.expect(d.Packets, d.Loss) // the negative control: what comes on average
 		var sharp [2]covered
 		x, rng, bad := newRun(t, c), rand.New(rand.NewPCG(5, math.Float64bits(d.Loss*burst))), false
@@ -94,10 +88,7 @@ func TestPlanHolds(t *testing.T) {
 func TestPlannedDeviations(t *testing.T) {
 	d := planDemand
 	d.Packets, d.Loss, d.MeanError, d.Quantiles = 10_000, 0, 0.01, true
-	c, err := Plan(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(Plan(d))
 	var held, blind covered
 	x, rng := newRun(t, c), rand.New(rand.NewPCG(5, 6))
 	for range 100 {

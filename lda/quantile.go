@@ -106,7 +106,7 @@ func leastOf(n, some, all, tail float64) float64 {
 	return k
 }
 
-// unseen returns the greatest share of packets that chance, but for a tail, may have kept out of the sample
+// unseen returns the greatest share of packets that chance, except in a tail, may have kept out of the sample
 // because each would stand for more, and that are no slower than the mean of all leaves room for.
 func (a *Accumulator) unseen(more, tail float64) (share float64) {
 	for _, w := range a.weights {
@@ -171,7 +171,7 @@ func (r *reservoir) add(all []areas.Alone, packets float64) {
 	r.delays = to[:at>>placeBits]
 }
 
-// withoutFarthest returns delays but for the one farthest from their mean, in any order.
+// withoutFarthest returns delays except for the one farthest from their mean, in any order.
 func withoutFarthest(delays []float64, mean float64) []float64 {
 	last := len(delays) - 1
 	for i, x := range delays {

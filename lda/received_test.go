@@ -118,7 +118,7 @@ func TestOfReceivedAtOnce(t *testing.T) {
 func TestOfReceivedAfterStalls(t *testing.T) {
 	t.Parallel()
 	var held, narrow covered
-	for seed := range uint64(3) {
+	for seed := range uint64(2) {
 		n := 0
 		run := cutTraffic(t, seed, 2000, 1, func(*rand.Rand) float64 {
 			if n = (n + 1) % 400; n > 300 {
@@ -131,8 +131,8 @@ func TestOfReceivedAfterStalls(t *testing.T) {
 		narrow.add(halves[len(halves)*9/10] < 1e6)
 	}
 	due := float64(held.of) / 1000
-	if t.Logf("%+v", held); float64(held.of-held.hits) > due+3*math.Sqrt(due)+1 || held.of < 1500 || narrow.hits < 3 {
-		t.Errorf("%d of %d reports are inside 99.9 %%, and %d of 3 runs narrow", held.hits, held.of, narrow.hits)
+	if t.Logf("%+v", held); float64(held.of-held.hits) > due+3*math.Sqrt(due)+1 || held.of < 1000 || narrow.hits < 2 {
+		t.Errorf("%d of %d reports are inside 99.9 %%, and %d of 2 runs narrow", held.hits, held.of, narrow.hits)
 	}
 }
 
@@ -155,7 +155,7 @@ func (run *cutRun) came(from, to int64) (estimate.Empirical, float64) {
 }
 
 // Of few packets most are alone: intervals of quantiles and the deviation are as wide as the others leave them. As if there
-// were ever so many others, those of quantiles would be five times as wide, but for the steps from packet to packet. Where
+// were ever so many others, those of quantiles would be five times as wide, except for the steps from packet to packet. Where
 // a clock is behind, those alone were sent in the report, and half of them received before: as if none were, most would miss.
 // So they would where sixteen ids come in turn, so that none is alone that is on its way when the next one like it is sent.
 func TestMostAreAlone(t *testing.T) {

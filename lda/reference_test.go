@@ -171,12 +171,16 @@ func feed(packets []packet, up, down func(hashing.Packet, int64)) {
 	}
 }
 
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
 func mustNewFor(t testing.TB, c Config) *Aggregator {
 	t.Helper()
-	a, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must(New(c))
 	return a
 }
 
@@ -204,10 +208,7 @@ func TestEqualsReference(t *testing.T) {
 			feed(packets, slowUp.update, slowDown.update)
 			want := slowUp.compare(slowDown)
 
-			got, err := Estimate(up, down)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must(Estimate(up, down))
 			// The delays of 3,000 packets are exact in float64: what is left
 			// is the rounding of a few hundred additions.
 			const rounding = 1e-11

@@ -28,7 +28,8 @@ import (
 // packets are on their way in a cell at once, the less a loss costs: rows that sample help. Digests tell slow packets from lost
 // ones; with 13 bits or fewer, slow packets count as lost.
 //
-// Add keeps room for the packets of as many intervals as the slowest one takes. An Accumulator is not safe for concurrent use.
+// Add keeps room for what passes while the slowest packets are waited for, in some hundreds of intervals: short ones become one.
+// An Accumulator is not safe for concurrent use.
 type Accumulator struct {
 	config   Config
 	areas    *areas.Areas
@@ -47,7 +48,7 @@ type Accumulator struct {
 	slower  bool      // some took longer than packets are waited for
 	joined  float64   // time of packets that took nobody knows how long, for each received
 	slowest float64   // the greatest delay known
-	longest float64   // the time after which packets are no longer waited for
+	waited  float64   // for how long packets were waited for, at least, that count as lost
 	differ  float64   // variance of the means of cells
 	apart   float64   // how far means of cells are apart
 	single  float64   // variance of the time of one packet
@@ -63,7 +64,7 @@ func NewAccumulator(c Config) (*Accumulator, error) {
 	n := c.Rows * c.Columns
 	return &Accumulator{
 		config: c, areas: areas.New(slices.Repeat([]int{c.Columns}, c.Rows), c.SumBits, c.DigestBits),
-		whole: make([]total, n), all: make([]total, n), known: make([]content, n),
+		whole: make([]total, n), all: make([]total, n), known: make([]content, n), waited: math.Inf(1),
 	}, nil
 }
 
@@ -91,6 +92,7 @@ func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 		a.since = start
 	}
 	a.end, a.started, a.underWay, a.current = end, true, false, false
+	n, waited := a.areas.Thin(a.from, longest)
 	for i := range up.cells {
 		if u, d := &up.cells[i], &down.cells[i]; u.tally|d.tally != 0 {
 			a.whole[i].tally += u.tally
@@ -98,9 +100,8 @@ func (a *Accumulator) Add(start, end int64, up, down *Sketch) error {
 		}
 	}
 	a.areas.Next(end)
-	a.longest = longest * float64(end-start)
-	if n := a.areas.Cuts() - a.areas.Settling(longest); n-a.from >= 32 { // so that memory stays fixed
-		a.fold(n)
+	if n-a.from >= 32 { // so that memory stays fixed
+		a.fold(n, waited)
 	}
 	return nil
 }
@@ -115,7 +116,7 @@ func strangers(up, down *Sketch) bool {
 	return false
 }
 
-// longest is how many intervals packets are waited for. Slower ones count as lost.
+// longest is how many intervals packets take at most: if they take longer, neighbouring intervals become one.
 const longest = 90
 
 // Gap says that the next interval does not follow the last one, whatever its time: a point was restarted, or
@@ -127,7 +128,7 @@ func (a *Accumulator) Gap() {
 	if !a.started {
 		return
 	}
-	a.fold(a.areas.Cuts())
+	a.fold(a.areas.Cuts(), math.Inf(1))
 	for i := range a.whole {
 		t := &a.whole[i]
 		t.lost += t.left // or on their way
@@ -141,31 +142,34 @@ func (a *Accumulator) Gap() {
 // Reset begins the next report. The time that a packet is on its way counts in the report in which it passes.
 func (a *Accumulator) Reset() {
 	if a.started {
-		a.fold(a.areas.Cuts())
+		a.fold(a.areas.Cuts(), math.Inf(1))
 	}
 	for i := range a.whole {
 		t := &a.whole[i]
 		*t = total{left: t.left, before: t.left, told: t.told + max(0, t.lost), open: pending{outstanding: t.open.outstanding}}
 	}
-	a.first, a.since, a.clocks, a.current = a.from, a.end, nil, false
+	a.first, a.since, a.waited, a.clocks, a.current = a.from, a.end, math.Inf(1), nil, false
 }
 
-// fold adds what is known up to a cut to the whole.
-func (a *Accumulator) fold(to int) {
-	if to > a.from {
-		a.take(a.whole, to)
+// fold adds what is known up to a cut to the whole, unless it turns out that it should wait for slower packets.
+func (a *Accumulator) fold(to int, waited float64) {
+	if to > a.from && a.take(a.whole, to, waited) {
 		a.areas.Settle(to)
 		a.from = to
 	}
 }
 
-// take adds what is known from the last fold up to a cut.
-func (a *Accumulator) take(into []total, to int) {
+// take adds what is known from the last fold up to a cut, unless fold has to wait.
+func (a *Accumulator) take(into []total, to int, waited float64) bool {
 	t, err := a.areas.Transit(a.from, to, nil)
+	if waited < 3*t.Greatest { // two patiences
+		return false
+	}
+	a.waited = min(a.waited, waited)
 	if a.slowest = max(a.slowest, t.Greatest); t.Joined == 0 { // where others join, cells that hide them seem far apart
 		a.spread = t.Scatter
 	}
-	a.late, a.slower = t.Late > 0, t.Greatest > a.longest
+	a.late, a.slower = t.Late > 0, t.Greatest > a.waited
 	switch {
 	case errors.Is(err, estimate.ErrClocks):
 		a.clocks = fmt.Errorf("lds: %w", err)
@@ -183,6 +187,7 @@ func (a *Accumulator) take(into []total, to int) {
 			t.over(t.open.outstanding)
 		}
 	}
+	return true
 }
 
 func (a *Accumulator) complete() {
@@ -190,7 +195,7 @@ func (a *Accumulator) complete() {
 		return
 	}
 	if copy(a.all, a.whole); a.started && a.areas.Cuts() > a.from {
-		a.take(a.all, a.areas.Cuts())
+		a.take(a.all, a.areas.Cuts(), math.Inf(1))
 	}
 	var means, packets scatter
 	var joined, times, sent, received [MaxRows]float64

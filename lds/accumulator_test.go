@@ -164,29 +164,31 @@ func TestLossesThatShowLater(t *testing.T) {
 }
 
 // Cells of busy flows always have packets on their way, so what they lost is known at the end, long after the first intervals were added
-// up. What was taken out of these is corrected then: delays were 7 % too long. Each loss is known to within the time for which they sent.
+// up. That is corrected then, also in bursts, among short intervals: delays were 15 % too long. Each is known to within a second.
 func TestLossesOfBusyCells(t *testing.T) {
-	c, random, off := lossless, rand.New(rand.NewPCG(2, 8)), 0.0
-	c.Columns = 1000
-	a, x := mustAccumulate(t, c), newTimeline(t, c, 164, 1e7)
-	for range 50_000 {
-		now, took, gone := random.Int64N(1e9), 18e6*random.ExpFloat64(), random.IntN(100) == 0
-		if x.pass(nth(int(min(1e3, 10/random.Float64()))), hashing.Packet(random.Uint64()), now, now+int64(took), gone); !gone {
+	c, random, off, lost := lossless, rand.New(rand.NewPCG(3, 8)), 0.0, 0.0
+	c.Columns = 400
+	a, x := mustAccumulate(t, c), newTimeline(t, c, 800, 2e6)
+	for range 20_000 {
+		now, took, gone := random.Int64N(1e9), 18e6*random.ExpFloat64(), random.IntN(2) == 0
+		if gone = gone && now%3e8 < 3e7; gone {
+			lost++
+		} else {
 			off -= took
 		}
+		x.pass(nth(int(min(400, 4/random.Float64()))), hashing.Packet(random.Uint64()), now, now+int64(took), gone)
 	}
 	x.addAll(t, a)
 	a.complete()
 	for i := range c.Columns { // of the first row
 		off += a.known[i].beyond
 	}
-	if most := 4 * 1e9 * math.Sqrt(50_000/100/12.0); math.Abs(off) > most {
+	if most := 4 * 1e9 * math.Sqrt(lost/12); math.Abs(off) > most {
 		t.Errorf("all delays are off by %.3g s, at most %.3g expected", off/1e9, most/1e9)
 	}
 }
 
-// An Accumulator refuses intervals that are out of order, of other sizes, or added twice, and stays as it was;
-// without packets it has no answer.
+// An Accumulator refuses intervals out of order, of other sizes, or added twice, and stays as it was; without packets it has no answer.
 func TestAccumulatorRefuses(t *testing.T) {
 	a := mustAccumulate(t, lossless)
 	if _, err := a.Estimate(7); !errors.Is(err, errAbsent) {
@@ -237,11 +239,11 @@ func TestAccumulatorStaysAsItIs(t *testing.T) {
 // in both still has a bounded interval. Without Gap, where packets took five intervals on average, earlier ones
 // passed for copies: 25 of 100 intervals missed.
 func TestBeginsAmongTraffic(t *testing.T) {
-	const before, all = int64(90e8), int64(150e8)
+	const before, all = int64(50e8), int64(110e8)
 	answers, missed := uint64(0), uint64(0)
 	for seed, mean := range []float64{2e7, 2e7, 2e7, 8e5} {
 		var took, came [50]float64
-		x, a, random := newTimeline(t, DefaultConfig, 150, 1e8), mustAccumulate(t, DefaultConfig), rand.New(rand.NewPCG(uint64(seed), 30))
+		x, a, random := newTimeline(t, DefaultConfig, 110, 1e8), mustAccumulate(t, DefaultConfig), rand.New(rand.NewPCG(uint64(seed), 30))
 		if mean < 1e6 {
 			a.Gap()
 		}
@@ -252,7 +254,7 @@ func TestBeginsAmongTraffic(t *testing.T) {
 				took[f], came[f] = took[f]+float64(late), came[f]+1
 			}
 		}
-		for k := 90; k < 150; k++ {
+		for k := 50; k < 110; k++ {
 			x.add(t, a, k)
 		}
 		for f, n := range came {

@@ -62,8 +62,7 @@ func readCell(r *wire.Reader, sumBits, digestBits uint8) cell {
 // MarshalBinary returns the sketch's encoding. The error is always nil.
 func (s *Sketch) MarshalBinary() ([]byte, error) { return s.AppendBinary(nil) }
 
-// UnmarshalBinary replaces the sketch, including its Config, with the decoded one. On error, which wraps
-// [estimate.ErrEncoding], the sketch is unchanged.
+// UnmarshalBinary replaces the sketch and its Config with the decoded ones. On error, which wraps [estimate.ErrEncoding], it is unchanged.
 func (s *Sketch) UnmarshalBinary(data []byte) error {
 	r, err := wire.Open(data, magic, version)
 	if err != nil {

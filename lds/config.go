@@ -33,17 +33,15 @@ type Config struct {
 	// length of the virtual LDA), 1 to 64 and at most Columns.
 	Spread int
 
-	// Rates holds the fraction of packets that each row samples, 2^-20 to 1. Entries past Rows are zero. Rows
-	// of different rates are the banks of section 4.2.
+	// Rates holds the fraction of packets that each row samples, 2^-20 to 1, and 0 past Rows. Different ones are the banks of section 4.2.
 	Rates [MaxRows]float64
 
 	// Tolerance is how many more packets than the least loaded of a flow's cells another cell may hold and be used
 	// with it, as a fraction (α), 0 to 1,000. With a Spread of 1, 0 is best. The paper uses 0.1 with 5.
 	Tolerance float64
 
-	// SumBits is the width of a timestamp sum on the wire, 1 to 64. Sums wrap. A cell is trusted up to
-	// 2^(SumBits-1) ns ÷ GreatestDelay packets: 3.6 million for 10 s at 56 bits, 14,000 at
-	// 48. The clocks may be apart by 2^(SumBits-1) ns divided by the packets of a cell that has few.
+	// SumBits is the width of a timestamp sum on the wire, 1 to 64. Sums wrap. A cell is trusted up to 2^(SumBits-1) ns ÷ GreatestDelay
+	// packets: 3.6 million for 10 s at 56 bits, 14,000 at 48. Clocks may be apart by 2^(SumBits-1) ns ÷ the packets of a cell that has few.
 	SumBits uint8
 
 	// GreatestDelay is how far apart delays may be, in nanoseconds. Zero means 10 s.

@@ -105,8 +105,7 @@ type pairs struct {
 	balance
 }
 
-// newPairs reads what the given cells say. If these do not say enough, it reads all, or some from everywhere
-// where cells hold too many packets to say more.
+// newPairs reads what the given cells say. If these do not say enough, it reads all, or some where they hold too many packets to say more.
 func newPairs(up, down *Sketch, cells []uint32) (p pairs) {
 	const farCells = 2048
 	all, far := len(up.cells), min(len(up.cells), farCells)
@@ -256,7 +255,7 @@ func (p *pairs) rest(i int) (x content, differ float64) {
 
 const reach = 10e9 // how far the mean delay of a cell may be from the centre of others, by default
 
-// fits reports whether a sum of so many bits tells the mean of n packets, which it knows up to multiples of
+// fits reports whether a sum of a number of bits tells the mean of n packets, which it knows up to multiples of
 // 2^bits/n, if it is no farther than so many nanoseconds from the centre.
 func fits(n uint64, bits uint8, reach float64) bool {
 	return float64(n)*2*reach < math.Ldexp(1, int(bits))

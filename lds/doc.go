@@ -16,14 +16,14 @@
 // interval's boundary, shows in the count or the digest, and spoils only its own cells.
 //
 // [Estimate] reads a flow's delay from those of its cells that other flows load least; the larger the flow, the
-// less the others matter. [Decode] takes the keys of all flows and solves for all cells at once. It is several times
-// as accurate, but for flows alone in a cell, where Estimate is exact. Sketches also tell losses and packet counts.
+// less the others matter. [Decode] takes the keys of all flows and solves for all cells at once. It is several
+// times as accurate, except for flows alone in a cell, where Estimate is exact. Sketches also tell losses and packet counts.
 //
 // A [Table] holds some flows in cells of their own, and is far more accurate for these: if 100,000 flows share 910 kB, errors are
 // a seventh of Decode's or less (go run ./bench ours-lds-table). So use a Table if the flows that matter fit, a Sketch if all flows
 // matter, or half of each; [Plan] compares the three.
 //
-// An [Accumulator] adds up intervals: then losses cost little, and packets that cross their ends nothing.
+// An [Accumulator] adds up intervals: then losses cost little, and packets that cross an interval's ends cost nothing.
 //
 // # What it assumes
 //
@@ -35,14 +35,14 @@
 // # What it cannot measure
 //
 // It cannot measure small flows among large ones: the cells of a flow of fewer than some dozens of packets
-// mostly hold others, and Estimate returns little more than the mean of all. In one row, one in six may miss.
+// mostly hold others, and Estimate returns little more than the mean of all. With a single row, one in six intervals may miss.
 //
 // It cannot measure a flow that loses packets in each of its cells if cuts are much further apart than delays
 // are long: what a cell tells after a loss depends on when the lost packet was sent (TestLossyCellsAreWeighed).
 // If sketches or tables are compared once, fast and slow packets must be lost alike, but not copied alike.
 //
 // An Accumulator does not notice a copied packet if others of the flow are always on their way. It says little of flows whose packets
-// take more than the 90 intervals that it waits for them ([Result.Late]), nor of slow packets before the first of them has come.
+// take more than three times as long as any did before ([Result.Late]), nor of slow packets before the first of them has come.
 //
 // It cannot tell which of the flows in a cell lost a packet, nor how many are lost in a cell that always has
 // some on their way: an Accumulator gives a range. Packets with equal bytes do no harm.

@@ -37,8 +37,7 @@ type Result struct {
 	far        float64 // how far Mean is off with a confidence of farConfidence
 	less, more float64 // by how much Mean may be less and more, by what the report's ends owe
 
-	// Share is the fraction of the flow's packets behind the answer, as far as counts can tell: 1 unless some
-	// cells of a spread flow are unusable.
+	// Share is the fraction of the flow's packets behind the answer, as far as counts tell: 1 unless cells of a spread flow are unusable.
 	Share float64
 
 	// Sent and Received are [Sketch.Packets] at the two points: those of the flow and of some of its neighbours. Lost is an upper
@@ -157,8 +156,7 @@ func (s *Sketch) rowPackets(r int, f hashing.Flow) (n uint64) {
 	return n
 }
 
-// lost returns the smallest loss that a row shows: how many fewer packets flow f's cells hold downstream than
-// upstream, at most if the row samples.
+// lost returns the smallest loss that a row shows: how many fewer packets flow f's cells hold downstream, at most if the row samples.
 func lost(up, down *Sketch, f hashing.Flow) uint64 {
 	least := math.Inf(1)
 	for r, rate := range up.config.Rates[:up.config.Rows] {

@@ -13,8 +13,7 @@ import (
 	"github.com/hoplag/hoplag/lds"
 )
 
-// traffic calls pass for each packet of three flows: of 1,000 packets delayed by about 20 µs, of 200 by 300 µs,
-// and of 50 by 80 µs.
+// traffic calls pass for each packet of three flows: of 1,000 packets delayed by about 20 µs, of 200 by 300 µs, and of 50 by 80 µs.
 func traffic(pass func(f hashing.Flow, p hashing.Packet, sent, delay int64)) {
 	for i, kind := range []struct{ packets, delay int64 }{{1000, 20_000}, {200, 300_000}, {50, 80_000}} {
 		tuple := hashing.MakeTuple(6,
@@ -93,8 +92,7 @@ func ExampleEstimate_loss() {
 	// Output: 20.0 µs, 5 of 1000 lost, 13 cells usable
 }
 
-// In rows of two cells, three flows cannot but share them. Decode, which knows the flows and how many packets
-// they had, tells them apart.
+// In rows of two cells, three flows cannot but share them. Decode, which knows the flows and how many packets they had, tells them apart.
 func ExampleDecode() {
 	c := lds.DefaultConfig
 	c.Columns, c.Rates = 2, [lds.MaxRows]float64{1, 1, 1, 1}

@@ -21,8 +21,7 @@ type candidate struct {
 	rare        bool
 }
 
-// A typical is the median of the means of cells next to the flow's, how far two thirds of them are from it, and
-// of how many packets they are.
+// A typical is the median of the means of cells next to the flow's, how far two thirds are from it, and of how many packets they are.
 type typical struct{ middle, away, packets float64 }
 
 type others struct {
@@ -66,10 +65,9 @@ func (o *others) meanError(own *content) (scale, far float64) {
 	return math.Sqrt(off*off+rest) + rounding*math.Abs(mean), math.Sqrt(far*far + sq(studentFar)*rest)
 }
 
-// alone reports whether the flow is alone in the cell that was read, because rows that see every packet have
-// the same packets in its cells. If so, another flow is in all of them as well, or none is in any, which is as
-// likely once other cells are free of those: the odds are the flows there are times the chance that one falls
-// into all of these cells. They are at most what intervals of 99.9 % leave out.
+// alone reports whether the flow is alone in the cell that was read, because rows that see every packet have the same packets in its
+// cells. If so, another flow is in all of them as well, or none is in any, which is as likely once other cells are free of those: the odds
+// are the flows there are times the chance that one falls into all of these cells, at most what intervals of 99.9 % leave out.
 func (o *others) alone(own *content) bool {
 	const most = 1e-3
 	columns := float64(o.config.Columns)
@@ -198,7 +196,7 @@ func (o *others) add(near *content, n, part, mean float64) {
 	o.used++
 }
 
-// farthest returns how far the mean of so many packets is from that of the flow's cell at most: as far as cells
+// farthest returns how far the mean of a number of packets is from that of the flow's cell at most: as far as cells
 // are, and fewer packets than are in these are farther apart.
 func (o *others) farthest(packets float64) float64 {
 	packets = max(packets, o.small)

@@ -16,6 +16,9 @@ import (
 // of 18 ms, nearly all flows of 1,000 packets have an answer, and intervals hold for flows of all sizes.
 func TestLossyCellsAreWeighed(t *testing.T) {
 	skipShort(t)
+	if x := (&content{took: took{packets: 10}, variance: 2500}).load(1, 5); math.Abs(x-20) > 1 {
+		t.Errorf("a cell of 10 packets, as uncertain as 10 of others would make it, is as full as %.1f", x)
+	}
 	for _, test := range []struct{ loss, answered, median float64 }{{0.001, 0.99, 0.011}, {0.01, 0.99, 0.03}, {0.05, 0.95, 0.061}} {
 		c := DefaultConfig
 		c.Columns = 1750

@@ -14,16 +14,14 @@ import (
 type Demand struct {
 	Flows int // number of flows in an interval (n), at least 1
 
-	// Shape is that of the Pareto distribution of sizes, 0.1 to 10: the fraction x^−Shape of the flows has x
-	// packets or more. The paper's traffic has 0.8.
+	// Shape is that of the Pareto distribution of sizes, 0.1 to 10: x^−Shape of the flows have x packets or more; 0.8 in the paper.
 	Shape float64
 	// Large is the size in packets from which a flow should be measured well (x), at least 1: held by a table,
 	// or in a cell of a sketch to which other flows bring no more packets.
 	Large float64
 	// Loss is the fraction of packets lost, 0 to 0.5. A flow is measured well only if such a cell loses no packet.
 	Loss float64
-	// Failure is the fraction of the large flows that may be measured badly (ε), above 0 and below 1. Zero means
-	// as few as fit into EncodedSize.
+	// Failure is the fraction of the large flows that may be measured badly (ε), above 0 and below 1. Zero: as few as EncodedSize allows.
 	Failure float64
 	// EncodedSize is the largest size of all encodings together in bytes. Zero means as many as Failure needs.
 	EncodedSize int
@@ -251,7 +249,7 @@ func (d *Demand) inTable(rooms int, large []chances) (held float64) {
 var tableParts = [flowCells]float64{0.9, 0.09, 0.01} // of a flow's packets, by cell
 
 // spoilt returns the chance that each cell of a flow is empty or lost a packet. A cell is good as often as it lost
-// none, but for how often it is empty: the chances of both, of several cells together, add up with their signs. A
+// none, except for how often it is empty: the chances of both, of several cells together, add up with their signs. A
 // packet is among those that may not be there with a probability of out.
 func spoilt(packets, loss, out float64, parts []float64) float64 {
 	if len(parts) == 0 {

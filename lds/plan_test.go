@@ -60,7 +60,7 @@ func TestPlanKeepsItsPromise(t *testing.T) {
 func TestPlansOfAnyDemand(t *testing.T) {
 	var failed, planned, variance [6]float64 // by table, sketch and both, without loss and with
 	r, refused := rand.New(rand.NewPCG(84, 1)), 0
-	const demands = 60
+	const demands = 40
 	for range demands {
 		d := Demand{
 			Flows: 100 + r.IntN(300), Shape: 0.6 + 1.4*r.Float64(), Large: math.Floor(math.Exp(4 * r.Float64())),

@@ -73,12 +73,12 @@ func (t *total) add(s *areas.Span, c *Config, first bool) {
 		t.exact.add(own, 0)
 		return // it tells nothing of others, and may come before them
 	}
-	if t.ended = t.ended.plus(s.Ended); first {
-		t.began = t.began.plus(s.Began)
+	if t.ended = t.ended.plus(s.Ends[1]); first {
+		t.began = t.began.plus(s.Ends[0])
 	}
 	// What was outstanding before, and is not, was lost by a span that has ended since, or this is the same one.
 	unsure, exact := math.Sqrt(s.Unsure)/max(s.Aged, 1e-9), s.Variance == 0 && s.Aged == 0
-	if lost := t.open.outstanding - int(s.Began.Packets); !t.seen && (lost != 0 || !s.Late) {
+	if lost := t.open.outstanding - int(s.Ends[0].Packets); !t.seen && (lost != 0 || !s.Late) {
 		t.over(lost)
 	}
 	t.open.correct(s.Gone[0], unsure)
@@ -100,7 +100,7 @@ func (t *total) add(s *areas.Span, c *Config, first bool) {
 		t.lost += s.Lost
 		t.settle(exact)
 	}
-	t.open.outstanding, t.open.gone = int(s.Ended.Packets), s.Gone[1]
+	t.open.outstanding, t.open.gone = int(s.Ends[1].Packets), s.Gone[1]
 }
 
 // owes returns by how much the time on the way may be more and less than delays, of all packets that the cells
@@ -112,14 +112,13 @@ func (t *total) owes(rate float64) (less, more float64) {
 	return max(0, t.ended.Most-t.began.Least) / rate, max(0, t.began.Most-t.ended.Least) / rate
 }
 
-// A borrowing says how much longer packets waited in spans with losses than in exact spans of the same cell, over
-// all cells: where a queue drops its tail, losses happen when delays are long. It also has the variance of that
-// between cells, beyond what chance does to single packets.
+// A borrowing says how much longer packets waited in spans with losses than in exact spans of the same cell, over all cells: where a queue
+// drops its tail, losses happen when delays are long. It also has the variance of that between cells, beyond chance.
 type borrowing struct{ longer, variance, single, apart float64 }
 
 func (b *borrowing) chance(packets float64) float64 { return min(b.single/packets, b.apart) }
 
-// borrow compares the lossy spans of all cells with their exact ones. Without evidence they are alike, but for how far cells are apart.
+// borrow compares the lossy spans of all cells with their exact ones. Without evidence they are alike, except for how far cells are apart.
 func (a *Accumulator) borrow() borrowing {
 	b := borrowing{0, a.differ, a.single, sq(a.apart)}
 	if b.variance == 0 || math.IsInf(b.variance, 1) || math.IsInf(b.single, 1) {

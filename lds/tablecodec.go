@@ -67,8 +67,7 @@ func (t *Table) appendBucket(b []byte, first int) []byte {
 // MarshalBinary returns the table's encoding. The error is always nil.
 func (t *Table) MarshalBinary() ([]byte, error) { return t.AppendBinary(nil) }
 
-// UnmarshalBinary replaces the table, including its Config, with the decoded one. On error, which wraps
-// [estimate.ErrEncoding], the table is unchanged.
+// UnmarshalBinary replaces the table and its Config with the decoded ones. On error, which wraps [estimate.ErrEncoding], it is unchanged.
 func (t *Table) UnmarshalBinary(data []byte) error {
 	r, err := wire.Open(data, tableMagic, tableVersion)
 	if err != nil {

@@ -72,7 +72,7 @@ func EstimateTable(up, down *Table, f hashing.Flow) (Result, error) {
 	return result, nil
 }
 
-// rounding is the relative error of a mean that is exact but for its rounding.
+// rounding is the relative error of a mean that is exact except for its rounding.
 const rounding = 1e-15
 
 // A tableBucket has flows that tell each other the offset of the clocks and how much packets of a flow differ.

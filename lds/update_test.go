@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"math/big"
 	"math/rand/v2"
+	"runtime/debug"
 	"testing"
 
 	"github.com/hoplag/hoplag/hashing"
 )
+
+var _ = debug.SetGCPercent(400) // tests make much that is soon garbage
 
 // shapes are Configs that together take every path of the code: the unrolled one and the general one, with and
 // without wrapping, sampling, odd rows.

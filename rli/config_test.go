@@ -48,7 +48,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestMemorySize: MemorySize is what a receiver allocates, but for a few hundred bytes and the allocator's own.
+// TestMemorySize: MemorySize is what a receiver allocates, except for a few hundred bytes and the allocator's own.
 func TestMemorySize(t *testing.T) {
 	for i, change := range []func(*rli.Config){
 		func(c *rli.Config) {},

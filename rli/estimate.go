@@ -12,7 +12,7 @@ import (
 // Counts says what became of the packets and references.
 type Counts struct {
 	Packets uint64 // passed to Update
-	// How packets were estimated, but for those still in the buffer.
+	// How packets were estimated, except for those still in the buffer.
 	Idle        uint64 // found the link idle: exact
 	Busy        uint64 // within a busy period
 	Linear      uint64 // from one reference or two, eq. (1)

@@ -47,12 +47,12 @@ func (r *Run) Claim(what, paper, ours string, v Verdict) *Claim {
 	return c
 }
 
-// Holds adds a claim of a paper that is true or not: as good, or does not hold.
+// Holds adds a claim of a paper that is true or not: the verdict is as good, or does not hold.
 func (r *Run) Holds(what, paper, ours string, is bool) *Claim {
 	return r.Claim(what, paper, ours, either(is, AsGood, DoesNotHold))
 }
 
-// Meets adds a claim of ours that is true or not: as good, or a loss.
+// Meets adds a claim of ours that is true or not: the verdict is as good, or a loss.
 func (r *Run) Meets(what, paper, ours string, is bool) *Claim {
 	return r.Claim(what, paper, ours, either(is, AsGood, Loss))
 }

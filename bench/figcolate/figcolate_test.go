@@ -15,7 +15,7 @@ func someTraffic(t *testing.T, k kind) *traffic {
 	return newTrafficOf(quick, k, 20_000)
 }
 
-// What is said of flows is so of their packets.
+// What is said of flows is true of their packets.
 func TestTraffic(t *testing.T) {
 	for _, k := range kinds {
 		tr := someTraffic(t, k)

@@ -10,7 +10,7 @@ import (
 	"github.com/hoplag/hoplag/estimate/joint"
 )
 
-// Intervals holds COLATE's intervals of flows' means to the truth.
+// Intervals compares COLATE's intervals of flows' means with the truth.
 var Intervals = experiment.Experiment{
 	Name: "ours-colate-intervals", Title: "COLATE: intervals that hold",
 	Claim: "The paper's analysis takes time stamps to be smeared over counters unit by unit (section 3.2), and the interval that follows " +

@@ -15,7 +15,7 @@ var Rival = experiment.Experiment{
 	Name: "ours-colate-rival", Title: "COLATE's counters, and samples of as many bytes",
 	Claim: "Ours: packets sampled by a hash are the honest rival. Of stores of equal size over an hour, what Plan chooses is behind the " +
 		"better of counters and samples by at most 10 %: samples where there are no records of the flows, and else counters, with a " +
-		"tenth of the bytes in samples.",
+		"quarter of the bytes in samples.",
 	Weight: 360, Quick: 10, Measure: measureRival,
 }
 

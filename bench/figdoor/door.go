@@ -1,5 +1,5 @@
 // Package figdoor runs the front door in virtual time, in combinations of clocks,
-// paths, rates, losses and faults, and holds each report to the truth.
+// paths, rates, losses and faults, and compares each report with the truth.
 //
 // Virtual time is that of testing/synctest, so the experiment runs the package's own
 // test, with settings that it draws, and reads the outcomes:
@@ -20,7 +20,7 @@ import (
 	"github.com/hoplag/hoplag/bench/experiment"
 )
 
-// Door holds the reports of points to the truth, whatever goes wrong.
+// Door compares the points' reports with the truth, whatever goes wrong.
 var Door = experiment.Experiment{
 	Name: "ours-door", Title: "Reports of the front door, whatever goes wrong",
 	Claim: "The interval of a report's mean holds the mean in 95 of 100 reports, or there is no mean: with any clocks, rates, paths, " +
@@ -29,7 +29,7 @@ var Door = experiment.Experiment{
 	Weight: 150, Quick: 8, Measure: measureDoor,
 }
 
-// draw returns settings in which every factor is drawn by itself.
+// draw returns settings in which each factor is drawn independently.
 func draw(random *rand.Rand, n, seconds int) (all []setting) {
 	for range n {
 		s := setting{
@@ -130,7 +130,7 @@ func measureDoor(run *experiment.Run) {
 	run.Meets("half width of the clock over what the assumed asymmetry leaves", "at most 1.1", experiment.Number(assumed), assumed <= 1.1)
 }
 
-// sum adds outcomes up.
+// sum adds up outcomes.
 func sum(all []outcome, of func(setting) bool) (t outcome) {
 	for _, o := range all {
 		if !of(o.Setting) {
@@ -151,5 +151,5 @@ func sum(all []outcome, of func(setting) bool) (t outcome) {
 	return t
 }
 
-// percent is a share of so many, or of none.
+// percent formats a share of a number, which may be 0.
 func percent(n, of uint64) string { return experiment.Percent(float64(n) / float64(max(of, 1))) }

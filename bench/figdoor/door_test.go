@@ -15,7 +15,7 @@ var (
 	verbose      = flag.Bool("outcomes", false, "print the outcomes as JSON")
 )
 
-// TestDoor runs settings in virtual time and holds the reports to the truth. None may be outside Traffic.Certain,
+// TestDoor runs settings in virtual time and compares the reports with the truth. None may be outside Traffic.Certain,
 // and none longer than the whole run. Among them are clocks whose cuts end at other times, directions that were
 // idle until a report had ended, restarts, drifts by more than messages take, and packets that a host holds for
 // seconds.

@@ -310,7 +310,7 @@ func run(s setting) outcome {
 	return w.judge(reports)
 }
 
-// judge holds reports to the truth.
+// judge compares reports with the truth.
 func (w *world) judge(reports []hoplag.Report) outcome {
 	o := outcome{Setting: w.setting, Lost: w.lost, Sent: w.sent}
 	for i := range w.arrived {

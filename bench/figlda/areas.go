@@ -13,7 +13,7 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// Areas holds reports to the truth where packets cross their ends.
+// Areas compares reports with the truth where packets cross their ends.
 var Areas = experiment.Experiment{
 	Name: "ours-areas", Title: "Packets that cross the cuts",
 	Claim: "Areas are right whatever the delay: without loss exact, with losses inside their intervals, " +
@@ -40,7 +40,7 @@ func exponential(mean float64) areaLaw {
 	}}
 }
 
-// bimodal delays are exponential around 5 ms, but for a share of slow ones.
+// bimodal delays are exponential around 5 ms, except for a share of slow ones.
 func bimodal(share, slow float64) areaLaw {
 	name := fmt.Sprintf("5 ms, and %g s for %g %%", slow, 100*share)
 	return areaLaw{name, 0.005 + share*slow, func(random *rand.Rand) func(float64) (float64, bool) {

@@ -12,14 +12,14 @@ import (
 func TestWatch(t *testing.T) {
 	var o outcome
 	e := experiment.Experiment{Name: "watch", Measure: func(run *experiment.Run) {
-		for seed := range uint64(4) {
+		for seed := range uint64(3) {
 			o.watch(run, seed+40, 1, 2)
 		}
 	}}
 	if _, err := e.Execute(&experiment.Run{Seed: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if o.runs != 4 || o.looks != 8 || o.named < 3 {
+	if o.runs != 3 || o.looks != 6 || o.named < 3 {
 		t.Errorf("%+v", o)
 	}
 }

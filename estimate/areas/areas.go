@@ -8,17 +8,15 @@ import (
 	"sync"
 )
 
-// Areas adds up the time that packets spend on their way between two points, by
-// the cuts of the clock at which both points empty their cells.
+// Areas adds up the time that packets spend on their way between two points, by the cuts of the clock at which both empty cells.
 //
 // Call [Areas.Begin] and then, for each interval, [Areas.Cut] for all cells and [Areas.Next]. [Areas.Transit]
 // tells how long packets were on their way between two cuts: METHODS.md, section 3, says how, and proves it.
 //
 // Cells are in groups. Within a group a hash chooses the cell of a packet, so cells of one group are exchangeable.
 //
-// Cuts are numbered from 0, the beginning. Areas keeps the cuts since the last [Areas.Settle]. Its memory and
-// its time grow with the packets that pass between, and the cells that they pass. It is not safe for concurrent
-// use, and the zero value panics.
+// Cuts are numbered from 0, the beginning. Areas keeps the cuts since the last [Areas.Settle]. Its memory and its time grow with the
+// packets that pass between, and the cells that they pass. It is not safe for concurrent use, and the zero value panics.
 type Areas struct {
 	groups    []int  // first cell of each group, and the number of cells
 	mask      uint64 // of the bits of a tally that are known
@@ -50,10 +48,12 @@ type Areas struct {
 	ends     []int64     // of the cuts that are kept
 	net      []int       // packets sent less those received in the intervals that end there, and since
 	step     float64     // length of the latest interval that has one
+	shortest float64     // length up to which Thin makes intervals longer
 	before   int         // number of cuts that were forgotten
 	begun    int64       // when the beginning was
 	underWay bool        // packets were on their way then,
-	proven   float64     // and took longer than this, or -1: some came before they were sent, or never were
+	proven   float64     // and took longer than this, or -1: some came before they were sent, or never were,
+	another  float64     // and another one longer than this
 	surplus  int64       // by how many more came since than were sent
 
 	// Used while walking over one cell.
@@ -87,11 +87,12 @@ type areaCell struct {
 	told       uint64 // the settled level up to which losses have been told
 	moved      int64  // time of the first cut at the anchor's level
 	number     uint32
-	first, end uint32 // events that are placed,
-	fresh      uint32 // and how many are not
-	since      uint32 // packets sent from the anchor to the oldest cut,
-	alike      uint32 // and how many of these look like others on their way,
-	left       uint32 // and the cut at which it left the anchor
+	first, end uint32  // events that are placed,
+	fresh      uint32  // and how many are not
+	since      uint32  // packets sent from the anchor to the oldest cut,
+	alike      uint32  // and how many of these look like others on their way
+	gone       float32 // and are lost, as expected,
+	left       uint32  // and the cut at which it left the anchor
 	group      uint8
 	losses     bool      // the anchor's level is higher than the former
 	aged       uint32    // the latest cut at which it is known that nothing was lost
@@ -144,13 +145,12 @@ func (a *Areas) Begin(start int64, underWay bool) {
 	a.calm, a.calmTo = a.calm[:0], append(a.calmTo[:0], 0)
 	a.taken = a.taken[:0]
 	a.cells, a.events, a.placed, a.judged = a.cells[:0], a.events[:0], 0, 0
-	a.begun, a.told, a.proven, a.surplus, a.joined = start, 0, 0, 0, [2]joiners{}
+	a.begun, a.told, a.proven, a.another, a.surplus, a.joined = start, 0, 0, 0, 0, [2]joiners{}
 	a.ends, a.before, a.underWay, a.skewed, a.negative, a.seen = append(a.ends[:0], start), 0, underWay, false, -1, -1
 	a.net = append(a.net[:0], 0, 0)
 }
 
-// Empty says that no packet was on its way at the beginning after all: it would be known by now. Others' patience tells
-// how long packets take at most.
+// Empty says that no packet was on its way at the beginning: it would be known by now. Others' patience tells how long they take.
 func (a *Areas) Empty(patience float64) { a.underWay, a.longest = false, patience/patienceFactor }
 
 // Before returns how many nanoseconds after the beginning packets still arrived that were on their way then, as
@@ -172,8 +172,7 @@ func (a *Areas) cell(i int) uint32 {
 	return a.places[i] - 1
 }
 
-// Cut takes what cell i holds at both points of the interval that ends now.
-// Call it once per cell and interval; you may skip cells that are empty.
+// Cut takes what cell i holds at both points of the interval that ends now. Call it once per cell and interval; empty ones may be skipped.
 func (a *Areas) Cut(i int, pair CellPair) {
 	rose, sent := (pair.SentTally-pair.ReceivedTally)&a.mask, uint32(pair.SentTally)
 	if rose == 0 && sent == 0 {
@@ -205,7 +204,7 @@ func (a *Areas) pass(i int, e areaEvent, sentTally uint64) {
 	c, was := &a.cells[at], a.cells[at].level
 	c.level = (was + e.level) & a.mask
 	if c.unsent = c.unsent && e.sent == 0; c.unsent && e.received > 0 && a.proven >= 0 {
-		a.proven = max(a.proven, float64(a.ends[a.latest()]-a.begun))
+		a.proven, a.another = float64(a.ends[a.latest()]-a.begun), a.proven
 	} else if c.young && outstanding(was) < 0 && c.level == 0 {
 		a.proven = -1
 	}
@@ -222,10 +221,27 @@ func (a *Areas) pass(i int, e areaEvent, sentTally uint64) {
 // of each other, or less is known of what crosses the ends.
 func (a *Areas) Next(end int64) {
 	if length := float64(end - a.ends[a.latest()]); length > 0 {
-		a.step = length
+		a.step = max(length, a.shortest)
 		a.watched += length
 	}
 	a.ends, a.net, a.calmTo, a.judged = append(a.ends, end), append(a.net, 0), append(a.calmTo, len(a.calm)), 0
+}
+
+// Thin leaves out the latest cut if it comes after number from, and the interval that ended there was shorter than one in so many of
+// the patience: on which side of it a packet was sent hardly matters then. Call it before cells are cut. It returns the latest cut of
+// which it is known what was lost, and how long ago that was: spans go on for a patience, and settle after another one. As long as no
+// delay is known, that is so many cuts ago.
+func (a *Areas) Thin(from, most int) (aged int, waited float64) {
+	k, least := a.latest(), a.patience/float64(most)
+	if aged = max(0, k-most); !math.IsInf(least, 1) {
+		aged = a.agedBefore(0, k, a.ends[k]-int64(a.patience))
+	}
+	waited = a.between(aged, k)
+	if !math.IsInf(least, 1) && a.before+k > from && a.length(k) < least {
+		a.shortest, a.watched, a.judged, a.net[k] = least, a.watched-a.length(k), 0, a.net[k]+a.net[k+1]
+		a.ends, a.calmTo, a.net = a.ends[:k], a.calmTo[:k], a.net[:k+1]
+	}
+	return a.before + aged, waited
 }
 
 // Cuts returns the number of the latest cut.
@@ -282,7 +298,7 @@ func (a *Areas) count(to int, visit func(c *areaCell, level uint64)) (lost, extr
 	return lost, extra, out - lost + extra
 }
 
-// Ended reports whether nothing is on its way in so many cells from one on, as far as the latest Settle told what was lost.
+// Ended reports whether nothing is on its way in a number of cells from one on, as far as the latest Settle told what was lost.
 func (a *Areas) Ended(cell, n int) bool {
 	return !slices.ContainsFunc(a.places[cell:cell+n], func(at uint32) bool { return at > 0 && a.cells[at-1].level != a.cells[at-1].told })
 }
@@ -290,8 +306,7 @@ func (a *Areas) Ended(cell, n int) bool {
 // longestKept is the greatest number of cuts that are kept for packets on their way.
 const longestKept = 600.0
 
-// Settle forgets what happened up to cut number to, except what is needed for the packets on their way. The
-// next call of Losses begins there.
+// Settle forgets what happened up to cut number to, except what packets on their way need. The next call of Losses begins there.
 func (a *Areas) Settle(to int) {
 	keep := to - a.before
 	for keep > 0 && a.between(keep, to-a.before) < min(a.patience, longestKept*a.step) {
@@ -381,9 +396,14 @@ func (a *Areas) place() {
 	}
 	clear(a.events[:first]) // as many were taken out
 	for _, e := range *room {
-		end := &a.cells[e.note].end
-		e.note, a.events[*end] = 0, e
-		*end++
+		c := &a.cells[e.note]
+		if was := &a.events[max(c.end, 1)-1]; c.end > c.first && was.cut == e.cut { // a cut was left out between them
+			e.sent, e.received, e.digest = was.sent+e.sent, was.received+e.received, (was.digest+e.digest)&uint32(a.mask>>32)
+			e.sentSum, e.delay, c.end = was.sentSum+e.sentSum, was.delay+e.delay, c.end-1
+		}
+		e.note = 0
+		a.events[c.end] = e
+		c.end++
 	}
 	spares.Put(room)
 	a.placed, a.judged = len(a.events), 0
@@ -401,23 +421,23 @@ func (a *Areas) advance(c *areaCell, keep int) {
 				c.losses = outstanding(c.oldest) > outstanding(c.anchor)
 				c.former, c.moved = c.anchor, a.ends[from]
 			}
-			c.anchor, c.since, c.alike, c.young, c.left = c.oldest, 0, 0, a.early(to), uint32(a.before+to)
+			c.anchor, c.since, c.alike, c.gone, c.young, c.left = c.oldest, 0, 0, 0, a.early(to), uint32(a.before+to)
 		}
 		if from = to + 1; from > keep || k == c.end {
 			return
 		}
 		e := &a.events[k]
+		c.gone += float32(a.rate(int(e.cut)-a.before) * float64(e.sent))
 		if c.oldest, c.judged, c.since = e.level, judgement(e.note), c.since+e.sent; c.judged&repeated != 0 {
 			c.alike += e.sent
 		}
 	}
 }
 
-// lately is for how many reports, or for how many seconds if they are shorter, what happened counts, on average: half
-// of it is gone after 35.
+// lately is for how many reports, or for how many seconds if they are shorter, what happened counts, on average: 35 for half of it.
 const lately = 50
 
-// fade forgets slowly how long packets took, and how many were lost in cuts that are no longer kept, over so many ns.
+// fade forgets slowly how long packets took, and how many were lost in cuts that are no longer kept, over a time in ns.
 func (a *Areas) fade(keep int, passed float64) {
 	rest := math.Pow(1-1.0/lately, min(1, passed/1e9))
 	a.greatest *= rest

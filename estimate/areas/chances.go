@@ -8,9 +8,8 @@ type chances struct {
 	from, to      int
 }
 
-// weight returns for how many a span between two cuts stands that is known to be exact: one over the chance
-// that of all packets of its cell none was lost in it, nor for so long before and after it that the cell had
-// one level for a patience.
+// weight returns for how many a span between two cuts stands that is known to be exact: one over the chance that of all packets of its
+// cell none was lost in it, nor for so long before and after it that the cell had one level for a patience.
 func (l *losses) weight(group, from, to int) float64 {
 	kept := l.chances(group, from, to)
 	if kept.weight == 0 {
@@ -43,8 +42,7 @@ func (l *losses) awaits(group int) {
 // places is how many cuts after each one chances are kept for: most spans are short, or as long as others.
 const places = 4
 
-// hazardUp returns how many packets a cell loses up to cut k on average. Before the cuts that are kept, and
-// after them, it loses as many as in these.
+// hazardUp returns how many packets a cell loses up to cut k on average. Before and after the cuts that are kept, it loses as many.
 func (l *losses) hazardUp(group, k int) float64 {
 	of := &l.groups[group]
 	last := len(of.hazards) - 1
@@ -68,9 +66,8 @@ func (l *losses) free(group, from, to int) float64 {
 	return l.freeFor(group, from, to, l.areas.between(max(from, 0), to)/max(l.areas.step, 1)+float64(max(-from, 0)))
 }
 
-// freeFor is free of cuts at a distance: the time without loss before them and the time after are long enough
-// together. At either end the cell may wait until nothing is on its way: mostly not, or else for one time, so
-// that mean and mean square are right.
+// freeFor is free of cuts at a distance: the time without loss before them and the time after are long enough together. At either end the
+// cell may wait until nothing is on its way: mostly not, or else for one time, so that mean and mean square are right.
 func (l *losses) freeFor(group, from, to int, apart float64) (chance float64) {
 	rest := math.Ceil(min(l.areas.patience/max(l.areas.step, 1), longestKept) - apart)
 	if rest <= 0 {

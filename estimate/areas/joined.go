@@ -14,11 +14,10 @@ type joined struct {
 	lately   float64 // and how many of these came in the window
 }
 
-// joiners are the packets of spans in which joiners show, or would, and those that joined; and the same of
-// spans that are over, in which none hides.
+// joiners are the packets of spans in which joiners show, or would, and those that joined; and of spans that are over, where none hides.
 type joiners struct{ came, joined, of, over float64 }
 
-// add adds others, each so many times.
+// add adds others, each a number of times.
 func (j *joiners) add(o joiners, times float64) {
 	*j = joiners{j.came + times*o.came, j.joined + times*o.joined, j.of + times*o.of, j.over + times*o.over}
 }
@@ -102,8 +101,7 @@ func (p *phases) even(scatter, length float64) (part, chance float64) {
 	return 12 * max(0, p.spread()*p.n/(p.n-1)-p.others/p.n*scatter/sq(length)), 2 * math.Sqrt(0.8/p.n)
 }
 
-// doubt returns the variance of the areas of all spans that packets joined, which may have come together in each interval, or at
-// one time of all intervals.
+// doubt returns the variance of the areas of all spans that packets joined, which may have come together in each, or at one time of all.
 func (r *groupWindow) doubt(w *window) float64 {
 	bursts, all, n := 0.0, phases{}, 0.0
 	for k := range r.cuts {

@@ -93,7 +93,7 @@ func (l *losses) place(x *span) {
 	if !x.known || x.lost == 0 || x.late > 0 {
 		return
 	}
-	cuts, before := l.groups[x.group].cuts, l.areas.rate(0)*x.before
+	cuts, before := l.groups[x.group].cuts, x.gone
 	all := before
 	for k, out := range x.out {
 		all += l.areas.rate(x.from+1+k) * float64(out)
@@ -339,7 +339,7 @@ func sum(x []float64) (s float64) {
 // rate returns the share of the packets sent in a cut that was lost, as is expected from what is known of it, if the
 // shares of all cuts have a gamma distribution.
 func (l *losses) rate(k int) float64 {
-	if l.share == 0 || k == 0 {
+	if l.share == 0 || k == 0 || k >= len(l.sent) {
 		return l.share
 	}
 	return min(max(0, l.lost[k]+l.even)/(l.sent[k]+l.even/l.share), 1)

@@ -50,7 +50,7 @@ func (s *stands) doubt(n, spread float64) float64 {
 // most returns how many packets others are at most, as far as chance tells.
 func (s *stands) most() float64 { return s.all.n + 2*math.Sqrt(s.all.nn+s.squares.nn) }
 
-// plus adds others, each so many times.
+// plus adds others, each a number of times.
 func plus(b, o ageBounds, times float64) ageBounds {
 	return ageBounds{b.Packets + times*o.Packets, b.Least + times*o.Least, b.Most + times*o.Most}
 }

@@ -8,8 +8,7 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// A Span is the part within a window of the time between two cuts at which a cell was settled, or since the
-// last such cut.
+// A Span is the part within a window of the time between two cuts at which a cell was settled, or since the last such cut.
 type Span struct {
 	Cell           int
 	Sent, Received uint32
@@ -29,16 +28,15 @@ type Span struct {
 	// Joined packets came without being sent, or had been taken for lost.
 	Joined int
 
-	// Began and Ended tell of the packets outstanding when the window began and when it
-	// ended: how many, and their ages added up, at least and at most.
-	Began, Ended ageBounds
+	// Ends tell of the packets outstanding when the window began and ended: how many, and their ages added up, at least and at most.
+	Ends [2]ageBounds
 }
 
 // ageBounds is the least and the most that the ages of packets on their way add up to.
 type ageBounds = struct{ Packets, Least, Most float64 }
 
 // Spans calls visit for the spans of all cells after cut number from and up to cut number to: those of each in order of
-// time, but for intervals at whose ends it was empty. Call [Areas.Transit] first. Unlike that, Spans does not assume
+// time, except for intervals at whose ends it was empty. Call [Areas.Transit] first. Unlike that, Spans does not assume
 // that the cells of a group are alike, so it serves cells of flows.
 func (a *Areas) Spans(from, to int, visit func(Span)) {
 	from, to = from-a.before, to-a.before
@@ -63,7 +61,7 @@ func (a *Areas) Spans(from, to int, visit func(Span)) {
 		} else if x.to <= to {
 			s.Lost = x.lost
 		}
-		s.Began, s.Ended = a.ages(x, from, max(a.greatest, a.longest)), a.ages(x, to, max(a.greatest, a.longest))
+		s.Ends = [2]ageBounds{a.ages(x, from, max(a.greatest, a.longest)), a.ages(x, to, max(a.greatest, a.longest))}
 		switch {
 		case x.unknown:
 			s.Variance = math.Inf(1)
@@ -244,7 +242,7 @@ func (a *Areas) aged(x *span, from, to int, s *Span) {
 	longest, common := a.between(from, to), 0.0
 	var before, within, after float64 // losses, as expected
 	var ages moment
-	before = a.rate(0) * x.before
+	before = x.gone
 	for i := range a.passed {
 		e := &a.passed[i]
 		cut := int(e.cut) - a.before

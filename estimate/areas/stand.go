@@ -35,7 +35,7 @@ func (r *groupWindow) finish(l *losses, group int) {
 	changes := r.change[2]
 	r.change[2].weigh(most*most-1, &changes)
 	r.change[2].weigh(most, &r.change[1])
-	// As many are unknown as others stand for, but for chance. If not, the surplus or shortage may add nothing
+	// As many are unknown as others stand for, apart from chance. If not, the surplus or shortage may add nothing
 	// or twice as much, and its packets differ as those of different cuts do.
 	unlike := math.Sqrt(max(0, sq(r.other-known)-r.stands.squares.nn-all.nn))
 	r.variance += sq(unlike) * l.uneven(l.from, l.to)
@@ -52,7 +52,7 @@ func (r *groupWindow) finish(l *losses, group int) {
 }
 
 // rare returns how many packets slower than all that were seen may be in the window, each of which would stand for so many:
-// none was seen in so many windows, so that (of 95 in 100 times) fewer than three would have been.
+// none was seen in so many windows, so that (in 95 of 100 cases) fewer than three would have been.
 func (l *losses) rare(weight func(from, to int) float64) (packets, each float64) {
 	long := l.areas.greatest + l.areas.step
 	cuts := int(min(long/max(l.areas.step, 1), float64(l.areas.latest()-1)))
@@ -89,9 +89,8 @@ func (r *groupWindow) settle(l *losses, group int) {
 		}
 	}
 	variance += sq(aged * l.doubt)
-	// No more are lost than the fewest that were outstanding since. Cut off below its mean, the tail of a normal
-	// distribution is an exponential one. And Poisson numbers far below one reach up to one or two, as normal ones
-	// of half as great a variance more do.
+	// No more are lost than the fewest that were outstanding since. Cut off below its mean, the tail of a normal distribution is an
+	// exponential one. And Poisson numbers far below one reach up to one or two, as normal ones of half as great a variance more do.
 	most := min(r.fresh.a, r.still)
 	if l.share > 0 {
 		variance += sq(min(oldest, most)) / 2

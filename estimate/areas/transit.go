@@ -14,8 +14,7 @@ type Transit struct {
 	Mean, Error float64
 	degrees     uint64 // of freedom of Error
 
-	// Late is by how much the mean may be greater because packets that count as lost may still arrive. It is 0
-	// once it is known how long packets take.
+	// Late is by how much the mean may be greater because those that count as lost may still come: 0 once it is known how long packets take.
 	Late float64
 
 	// First and Last describe the packets that were on their way at the first and at the last cut.
@@ -62,10 +61,9 @@ type Alone struct {
 	from, to uint32 // the cuts before it was sent and after it came
 }
 
-// Transit returns how long packets were on their way after cut number from and up to cut number to, by what is
-// known at the latest cut. It is at its best a patience later: until then, cells with slow packets have not
-// settled. It calls alone, if not nil, with the packets that were alone in their cell when they arrived; these
-// are valid until the next call.
+// Transit returns how long packets were on their way after cut number from and up to cut number to, by what is known at the latest cut.
+// It is at its best a patience later: until then, cells with slow packets have not settled. It calls alone, if not nil, with the packets
+// that were alone in their cell when they arrived; these are valid until the next call.
 //
 // If no packet was received, or nothing is known of any, the error is estimate.ErrNoSamples. It wraps
 // [estimate.ErrClocks] if many delays are negative and hardly any were in the report before, or the reverse,
@@ -129,18 +127,13 @@ func (a *Areas) Transit(from, to int, alone func([]Alone)) (Transit, error) {
 const mostDelay = 90 / patienceFactor
 
 // joining reports, while the beginning is kept, whether packets join that no point sent: they came longer after the
-// beginning than any sent since has taken, and are more than can have been on their way then at today's rate.
+// beginning than any sent since has taken, and are more than can have been on their way then at today's rate, or, as
+// the lost hide them, two came later than any packet is waited for.
 func (a *Areas) joining(received float64) bool {
-	if !a.beginning() || a.surplus <= 1 || a.proven <= patienceFactor*a.losses.longest {
-		return false
-	}
-	time, all := 0.0, 1.0
-	for i := range a.alone {
-		time += a.alone[i].Weight * float64(a.alone[i].Delay)
-		all += a.alone[i].Weight
-	}
-	usual := received * max(0, time/all)
-	return float64(a.surplus) > usual+3*math.Sqrt(usual)+1
+	long := patienceFactor * a.losses.longest
+	late := long > 0 && a.another > max(long, patienceFactor*mostDelay*a.step)
+	usual := received * a.taking.first / (a.taking.weights + 1)
+	return a.beginning() && a.proven > long && (late || float64(a.surplus) > usual+3*math.Sqrt(usual)+1)
 }
 
 // knowsTail is for how many intervals packets have to be seen to know how long the

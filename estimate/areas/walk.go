@@ -47,7 +47,8 @@ type span struct {
 	late        int     // packets that came, and had been taken for lost
 	owed        float64 // their ages when the span began
 	sure        int     // the cut up to which nothing of it was lost, if not exact
-	before      float64 // packets sent in it before the oldest cut that is kept
+	before      float64 // packets sent in it before the oldest cut that is kept,
+	gone        float64 // and lost, as expected
 	unknown     bool    // nothing tells the areas, because of packets that were on their way at the beginning
 	exact       bool    // nothing was lost, and nothing else came
 	open        bool    // the cell has not settled since
@@ -86,7 +87,8 @@ func (a *Areas) walk(after, before int, visit func(*span)) {
 		c, x, at := &a.cells[i], &a.span, 0
 		a.passed = a.events[c.first:c.end]
 		x.cell, x.group = int(c.number), int(c.group)
-		x.from, x.began, x.level, x.before, x.losing = 0, min(0, int(c.left)-a.before), c.anchor, float64(c.since), c.losses
+		x.from, x.began, x.level, x.losing = 0, min(0, int(c.left)-a.before), c.anchor, c.losses
+		x.before, x.gone = float64(c.since), float64(c.gone)
 		from, level, judged := 0, c.oldest, c.judged
 		for j := 0; j <= len(a.passed) && x.from < before; j++ { // states
 			to := a.latest()
@@ -98,7 +100,7 @@ func (a *Areas) walk(after, before int, visit func(*span)) {
 					a.fill(c, at, true, level)
 					visit(x)
 				}
-				x.from, x.began, x.level, x.before, at = to, to, level, 0, j
+				x.from, x.began, x.level, x.before, x.gone, at = to, to, level, 0, 0, j
 			}
 			if j < len(a.passed) {
 				from, level, judged = to+1, a.passed[j].level, judgement(a.passed[j].note)
@@ -267,7 +269,7 @@ func (a *Areas) bound(x *span) {
 	}
 }
 
-// near returns a sum of delays of a number of packets, which is known but for its high bits.
+// near returns a sum of delays of a number of packets, which is known except for its high bits.
 func (a *Areas) near(sum uint64, packets uint32) float64 {
 	expected := int64(a.center * float64(packets))
 	return float64(estimate.SignExtend(sum-uint64(expected), a.bits)) + float64(expected)

@@ -57,8 +57,7 @@ type counting struct {
 	shares []float64 // by row: the share of a flow's packets in each of its cells
 	alike  float64   // see expected
 
-	// The current belief about each flow's packets, and an upper bound. A variance of 0 means no packets. Flows
-	// whose packets are known are fixed.
+	// The current belief about each flow's packets, and an upper bound. A variance of 0 means no packets. Known ones are fixed.
 	mean, variance, most []float64
 	fixed                []bool
 }
@@ -194,7 +193,7 @@ func (d *counting) round(step float64) (moved float64) {
 	return moved / max(packets, 1)
 }
 
-// misfit returns by what factor the squares of cells' rests exceed their variances: flows may not be listed.
+// misfit returns by what factor the squares of cells' rests exceed their variances: some flows may not be listed.
 func (d *counting) misfit() float64 {
 	var squares, cells float64
 	for _, rest := range d.rest {
@@ -223,8 +222,7 @@ func (d *counting) tells(i, r int, expected amount, misfit float64) (row message
 	return message{row.weighted / apart, row.precision / apart}
 }
 
-// send takes what flow i is newly expected to have in row r off what is left of its cells, instead of what it
-// was expected to have before.
+// send takes what flow i is newly expected to have in row r off what is left of its cells, instead of what it had before.
 func (d *counting) send(i, r int) {
 	sent, now := &d.sent[i*d.Rows+r], d.expected(i, r)
 	packets, variance := now.packets-sent.packets, now.variance-sent.variance

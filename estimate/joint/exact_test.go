@@ -62,7 +62,7 @@ func TestDeterminedFlowsAreExact(t *testing.T) {
 	}
 }
 
-// Means are the same without deviations, but for flows on the edge of being determined.
+// Means are the same without deviations, except for flows on the edge of being determined.
 func TestMeansOnly(t *testing.T) {
 	heavy(t)
 	w := determinedWorld(4500, 6, 1e4)

@@ -16,8 +16,7 @@ import (
 // of flows of its size. Guesses stay above 0, and a flow with one idle cell is soon idle in all. These are the multiplicative steps
 // that raise the likelihood of sums whose variance is in proportion to their mean.
 //
-// The smallest is told by the cells' means, so a clock offset does not matter. Without counts there are none, and
-// it is 0 unless a sum is negative.
+// The smallest is told by the cells' means, so a clock offset does not matter. Without counts it is 0 unless a sum is negative.
 const (
 	guessRounds    = 12    // more gain little
 	typifyEach     = 4     // rounds

@@ -24,11 +24,9 @@ import (
 type Problem struct {
 	// Sum holds, for each cell, the sum of the delays of its packets in nanoseconds, up to 10^30.
 	Sum []float64
-	// Count holds, for each cell, the number of its packets. Nil means that cells do not count; the estimates are then
-	// considerably worse.
+	// Count holds, for each cell, the number of its packets. Nil means that cells do not count, which makes estimates worse.
 	Count []float64
-	// Unusable marks cells that must not be used, because one of their packets was lost or reordered out of the
-	// interval. Nil means that all are usable.
+	// Unusable marks cells that must not be used, because a packet was lost or reordered out of the interval. Nil: all are usable.
 	Unusable []bool
 
 	// Variance holds, for each cell, that of the error of Sum, which differs from cell to cell of a row. Nil means that sums are exact.
@@ -36,8 +34,7 @@ type Problem struct {
 
 	Rows        int // number of cells that each packet fell in, 1 or more
 	CellsPerRow int // number of cells of a row that a flow's packets are spread over, 1 or more
-	// Rates holds, for each row, the fraction of all packets recorded in it, sampled by a hash of the packet: 10^-9 to 1.
-	// Nil means all packets.
+	// Rates holds, for each row, the fraction of all packets recorded in it, sampled by a hash of the packet: 10^-9 to 1. Nil: all.
 	Rates []float64
 
 	// Packets holds, for each flow, the number of its packets before any sampling, known or decoded, 10^-9 to 10^18. Its
@@ -56,7 +53,7 @@ type Problem struct {
 type Sample struct {
 	Mean    float64
 	Packets float64 // their number; with 0 the sample says nothing
-	Error   float64 // variance of Mean, of taking these packets for all and of clocks that tick, if it is more than delays explain
+	Part    float64 // the variance of its packets, as a part of the square of their mean, if that is more than guesses have
 }
 
 // Options tunes [Problem.Solve]. The zero value is a good choice.
@@ -245,7 +242,7 @@ func (p *Problem) validate() error {
 	}
 	every, used := func(int, float64) bool { return true }, func(i int, _ float64) bool { return p.usable(i) }
 	for f, x := range p.Sampled {
-		if !(math.Abs(x.Mean) <= mostSum && x.Packets >= 0 && x.Packets <= mostPackets && x.Error >= 0) {
+		if !(math.Abs(x.Mean) <= mostSum && x.Packets >= 0 && x.Packets <= mostPackets && x.Part >= 0) {
 			return bad("sample of flow %d is %+v", f, x)
 		}
 	}

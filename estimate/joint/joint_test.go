@@ -271,9 +271,8 @@ func TestExtremes(t *testing.T) {
 }
 
 func ExampleProblem_Solve() {
-	// Two rows of three cells. Flow 0 sent 100 packets of 50 µs, flow 1 sent 10
-	// of 90 µs, flow 2 sent 50 of 20 µs. Flows 0 and 1 share a cell in the first row,
-	// flows 1 and 2 in the second.
+	// Two rows of three cells. Flow 0 sent 100 packets of 50 µs, flow 1 sent 10 of 90 µs, flow 2 sent 50 of 20
+	// µs. Flows 0 and 1 share a cell in the first row, flows 1 and 2 in the second.
 	p := Problem{
 		Sum:   []float64{5.9e6, 1e6, 0, 5e6, 1.9e6, 0},
 		Count: []float64{110, 50, 0, 100, 60, 0},

@@ -8,8 +8,8 @@ import (
 	"github.com/hoplag/hoplag/estimate"
 )
 
-// Means from cells and samples are better than those of cells alone, and than those of samples alone, and intervals
-// hold; but not those of samples that claim to be of a hundred times as many packets.
+// Means from cells and samples of packets that vary twice as much as guesses have it are better than those of cells alone, and than
+// those of samples alone, and intervals hold; but not those of samples that claim to be of a hundred times as many packets.
 func TestSamples(t *testing.T) {
 	heavy(t)
 	w := simulate(shapes["COLATE, counted"], 41)
@@ -17,9 +17,9 @@ func TestSamples(t *testing.T) {
 	cells := w.medianError(w.solve(t, Options{}).Mean, 30)
 	w.Sampled = make([]Sample, len(w.Packets))
 	for f, n := range w.Packets {
-		if k := math.Floor(n / 10); k > 0 {
-			only[f] = w.truth[f] * (1 + rng.NormFloat64()*math.Sqrt(1/k-1/n))
-			w.Sampled[f] = Sample{Mean: only[f], Packets: k}
+		if k := math.Floor(n / 2); k > 0 {
+			only[f] = w.truth[f] * (1 + rng.NormFloat64()*math.Sqrt(4*(1/k-1/n)))
+			w.Sampled[f] = Sample{Mean: only[f], Packets: k, Part: 4}
 		}
 	}
 	r := w.solve(t, Options{})

@@ -20,8 +20,7 @@ func newSizePrior() *sizePrior {
 	return &p
 }
 
-// weigh returns the mean and variance of a flow's packets, at most the given number, when its rows say a mean
-// of told with the given variance.
+// weigh returns the mean and variance of a flow's packets, at most the given number, when its rows say told with the given variance.
 func (p *sizePrior) weigh(told, variance, most float64) (float64, float64) {
 	nearest := min(max(told, 1), most)
 	if _, width := step(stepOf(uint64(nearest + 1))); width > 1 && variance < width*width {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestWeigh holds the weighing of sizes, by steps and where they are too wide, to the sum over all sizes.
+// TestWeigh compares the weighing of sizes, by steps and where they are too wide, with the sum over all sizes.
 func TestWeigh(t *testing.T) {
 	p := newSizePrior()
 	differs := func(told, deviation, mean, variance float64) bool {
@@ -19,9 +19,8 @@ func TestWeigh(t *testing.T) {
 		}
 		want := sum / total
 		wantVariance := squares/total - want*want
-		// A step is no wider than the deviation: the midpoint rule is good to
-		// far less than a twentieth of it. Large sizes that are known to a
-		// packet are not rounded.
+		// A step is no wider than the deviation: the midpoint rule is good to far less than a twentieth of it.
+		// Large sizes that are known to a packet are not rounded.
 		if told > single-1 && deviation < 1 {
 			return math.Abs(mean-want) > 0.5
 		}

@@ -23,8 +23,7 @@ import (
 const (
 	clockNoise    = 1.0 / 6 // variance of clocks' ticks, of a nanosecond, twice a packet
 	enoughPackets = 2       // deviations: packets beyond so many above those expected are of flows that are not listed
-	// Iteration ends when what it still gains, foretold from the last two groups of iterations, is this part of
-	// the sum of squares that is minimised.
+	// Iteration ends when what it still gains, foretold from the last two groups of iterations, is this part of the sum of squares.
 	enough         = 0.05
 	enoughExact    = 1e-8 // where cells determine flows
 	lookBack       = 4    // iterations in a group
@@ -124,7 +123,8 @@ func (s *solver) equations() {
 			continue
 		}
 		if x := s.Sampled[f]; x.Packets > 0 {
-			s.sampled[f] = 1 / max(own*max(1/x.Packets-1/w, s.slack/x.Packets), x.Error)
+			mean := s.base + s.above[f]
+			s.sampled[f] = 1 / (max(own, x.Part*mean*mean) * max(1/x.Packets-1/w, s.slack/x.Packets))
 		}
 	}
 	usual := (s.mean - s.base) * (s.mean - s.base)
@@ -196,8 +196,7 @@ func (s *solver) solve(ctx context.Context, opts Options) ([]float64, error) {
 	return h, nil
 }
 
-// begin sets the first direction, the residual of h = 0, and the inverse of the diagonal of S⁻¹ + AᵀD⁻¹A. It
-// returns the residual's norm, and yᵀD⁻¹y.
+// begin sets the first direction, the residual of h = 0, and the inverse of the diagonal of S⁻¹ + AᵀD⁻¹A. It returns its norm, and yᵀD⁻¹y.
 func (s *solver) begin(direction, residual, inverse []float64) (norm, square float64) {
 	for c, y := range s.rest {
 		s.cell[c] = y * s.trust[c]

@@ -202,9 +202,8 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 // sizes, where cells leave that open. Guesses tend to what is typical, which is less, and what small flows do not get a large one does.
 type company struct{ variance, short float64 }
 
-// scaled returns the variance of flow f's mean in the estimate as weighed, if the variances of f, of D, of others in its cells and
-// of its guess are off by factors, and the squares of its parts. It also returns how far the mean is off if the others have the means
-// of their sizes.
+// scaled returns the variance of flow f's mean in the estimate as weighed, if the variances of f, of D, of others in its cells and of its
+// guess are off by factors, and the squares of its parts. It also tells how far the mean is off if others have those of their sizes.
 func (s *solver) scaled(
 	f int, left, own, guess, rest, low float64, brought []float32, heard []hearing, others []company, parts []float32,
 ) (v, squares, off float64) {

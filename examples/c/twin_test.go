@@ -1,4 +1,4 @@
-// Package c holds the C twin of an LDA point to what Go does.
+// Package c checks that the C twin of an LDA point does what Go does.
 package c
 
 import (
@@ -37,8 +37,7 @@ func compile(t *testing.T) string {
 	return point
 }
 
-// plain reports whether a frame is one that the C point reads: IP on Ethernet,
-// without extension headers.
+// plain reports whether a frame is one that the C point reads: IP on Ethernet, without extension headers.
 func plain(frame []byte) bool {
 	at := 12
 	for len(frame) >= at+6 && (binary.BigEndian.Uint16(frame[at:]) == 0x8100 || binary.BigEndian.Uint16(frame[at:]) == 0x88a8) {
@@ -129,8 +128,7 @@ func measure(t *testing.T, capture string, seed uint64, config lda.Config) (fram
 	return frames, told, encoded
 }
 
-// compare holds the identities that the C point tells, one a line, against what
-// they should be.
+// compare holds the identities that the C point tells, one a line, against what they should be.
 func compare(t *testing.T, want []string, told io.Reader) {
 	t.Helper()
 	lines := bufio.NewScanner(told)

@@ -130,7 +130,7 @@ func TestRingsTheWrongWayRound(t *testing.T) {
 }
 
 // taps are options for rings.
-var taps = options{buffer: 32, flows: 64, cut: 100 * time.Millisecond, key: "a key of sixteen bytes"}
+var taps = options{buffer: 32, flows: 64, cut: 50 * time.Millisecond, key: "a key of sixteen bytes"}
 
 // Points in the kernel say the same.
 func TestKernel(t *testing.T) {

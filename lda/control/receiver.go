@@ -76,7 +76,7 @@ type Receiver struct {
 
 // A slot is an interval in the making. Two take turns.
 type slot struct {
-	down           *lda.Aggregator // empty but for the interval's packets
+	down           *lda.Aggregator // empty except for the interval's packets
 	used, clockSet bool
 	interval       uint64
 	outside        uint64   // packets that arrived before its Start

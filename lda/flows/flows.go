@@ -197,7 +197,7 @@ func (m *Meter) Report(scatter, waited float64, whole bool) (known []Delay, unkn
 func (t *total) add(s *areas.Span, losses, whole, unknown bool) {
 	t.sent += uint64(s.Sent)
 	t.received += uint64(s.Received)
-	n, a, b := float64(s.Received), &s.Began, &s.Ended
+	n, a, b := float64(s.Received), &s.Ends[0], &s.Ends[1]
 	if unknown || math.IsInf(s.Variance, 1) || s.Joined > 0 { // copies hide some of the time
 		t.unknown.add(n, 0, math.Inf(1), s.Usual)
 		return
@@ -233,7 +233,7 @@ func (x *span) of(others *span, mean float64) float64 {
 }
 
 func (e *edges) add(s *areas.Span) {
-	for i, b := range [2]struct{ Packets, Least, Most float64 }{s.Began, s.Ended} {
+	for i, b := range s.Ends {
 		e[i].packets += b.Packets
 		e[i].squares += sq(b.Packets)
 		e[i].least += b.Least

@@ -74,6 +74,7 @@ func TestInterfaceGone(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"tcx", "XDP"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWire(t, "")
 			p := newPoint(t, DefaultConfig)
 			end, hook := w.a, Egress

@@ -333,6 +333,7 @@ func TestTCPOffloads(t *testing.T) {
 		{"XDP", "tbf rate 300mbit burst 5kb limit 4mb", XDP, false, 8e6},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			try := func() error {
 				w := newWire(t, c.queue)
 				if c.merge {

@@ -47,10 +47,10 @@ func TestSureWhateverLaw(t *testing.T) {
 				if p, _ := new(Station).slow(all, kinds*segments); p.sure >= sure {
 					untrue[call] = true
 				}
-				if _, _, student := excess(means[0], means[1:], chance, steady, kinds*segments); student >= sure {
-					control[call] = true
-				}
-				if i%segments > 0 {
+				if n < 64 && len(control) <= most { // until they are too many
+					_, _, student := excess(means[0], means[1:], chance, steady, kinds*segments)
+					control[call] = control[call] || student >= sure
+				} else if i%segments > 0 || n < 64 || named >= calls/2 {
 					continue
 				}
 				for _, v := range all[:8] {
