@@ -91,8 +91,7 @@ type areaCell struct {
 	fresh      uint32  // and how many are not
 	since      uint32  // packets sent from the anchor to the oldest cut,
 	alike      uint32  // and how many of these look like others on their way
-	gone       float32 // and are lost, as expected,
-	left       uint32  // and the cut at which it left the anchor
+	gone       float32 // and are lost, as expected
 	group      uint8
 	losses     bool      // the anchor's level is higher than the former
 	aged       uint32    // the latest cut at which it is known that nothing was lost
@@ -421,7 +420,7 @@ func (a *Areas) advance(c *areaCell, keep int) {
 				c.losses = outstanding(c.oldest) > outstanding(c.anchor)
 				c.former, c.moved = c.anchor, a.ends[from]
 			}
-			c.anchor, c.since, c.alike, c.gone, c.young, c.left = c.oldest, 0, 0, 0, a.early(to), uint32(a.before+to)
+			c.anchor, c.since, c.alike, c.gone, c.young = c.oldest, 0, 0, 0, a.early(to)
 		}
 		if from = to + 1; from > keep || k == c.end {
 			return

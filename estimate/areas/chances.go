@@ -5,7 +5,7 @@ import "math"
 // chances are [losses.weight] and [Areas.weight] of two cuts, or 0 where they are not known yet.
 type chances struct {
 	weight, alone float64
-	from, to      int
+	to            int
 }
 
 // weight returns for how many a span between two cuts stands that is known to be exact: one over the chance that of all packets of its
@@ -63,7 +63,7 @@ func (l *losses) free(group, from, to int) float64 {
 	if l.share == 0 {
 		return 1
 	}
-	return l.freeFor(group, from, to, l.areas.between(max(from, 0), to)/max(l.areas.step, 1)+float64(max(-from, 0)))
+	return l.freeFor(group, from, to, l.areas.between(from, to)/max(l.areas.step, 1))
 }
 
 // freeFor is free of cuts at a distance: the time without loss before them and the time after are long enough together. At either end the
@@ -74,11 +74,10 @@ func (l *losses) freeFor(group, from, to int, apart float64) (chance float64) {
 		return 1
 	}
 	of, after := &l.groups[group], append(l.after[:0], 1) // after: that it loses nothing in so many intervals after
-	idle := l.areas.before == 0 && !l.areas.underWay      // before cut 0
 	long, share := of.waits/max(of.wait, 1e-9), min(1, sq(of.wait)/max(of.waits, 1e-9))
 	for ends, times := range [3]float64{sq(1 - share), 2 * share * (1 - share), sq(share)} {
-		n, before := int(math.Round(rest+float64(ends)*long)), 1.0 // before: that it loses nothing in i intervals before
-		for i := 0; i < n && before*times > leastFree && (i != from || !idle); i++ {
+		n, before := int(math.Round(rest+float64(ends)*long)), 1.0 // before: in i intervals before, up to an idle beginning
+		for i := 0; i < n && before*times > leastFree && (i != from || l.areas.before > 0 || l.areas.underWay); i++ {
 			for len(after) <= n {
 				after = append(after, after[len(after)-1]*of.stay(to+len(after)))
 			}
@@ -94,9 +93,12 @@ func (l *losses) freeFor(group, from, to int, apart float64) (chance float64) {
 
 // chances returns where those of two cuts are kept.
 func (l *losses) chances(group, from, to int) *chances {
-	kept := &l.groups[group].chances[places*max(from, 0)+to%places]
-	if kept.from != from || kept.to != to {
-		*kept = chances{from: from, to: to}
+	if from < 0 || to <= from {
+		return new(chances)
+	}
+	kept := &l.groups[group].chances[places*from+to%places]
+	if kept.to != to {
+		*kept = chances{to: to}
 	}
 	return kept
 }

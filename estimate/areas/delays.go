@@ -8,16 +8,15 @@ import (
 // delays adds up the delays of the packets that came in a window, whatever becomes of the others (METHODS.md, section 3). In each cell
 // the packets outstanding at both ends cancel. When those outstanding at only one end were sent, levels tell to within an interval.
 type delays struct {
-	areas    *Areas
-	from, to int
-	packets  float64
-	time     float64
-	ends     [2]endAges  // of packets on their way within a part
-	sent     []sentGroup // by interval
-	doubt    float64     // what is not known of the time: standard errors that add up,
-	variance float64     // and variances
-	unknown  bool        // packets came that had been sent before the cuts that are kept
-	stays    moment      // which part of the packets sent evenly in an interval stay at its end, by those that were alone
+	areas         *Areas
+	from, to      int
+	packets, time float64
+	ends          [2]endAges  // of packets on their way within a part
+	sent          []sentGroup // by interval
+	doubt         float64     // what is not known of the time: standard errors that add up,
+	variance      float64     // and variances
+	unknown       bool        // packets came that had been sent before the cuts that are kept
+	stays         moment      // which part of the packets sent evenly in an interval stay at its end, by those that were alone
 
 	left    []leftPackets // of one cell, in the order in which they were sent
 	first   int           // from which on none of them came of which nobody knows which it was
@@ -34,13 +33,15 @@ type leftPackets struct {
 	counts         float64 // how often that counts in the time: once if they were sent in the window
 }
 
-// mixedPackets are a part of those left, the same of each, that came where nobody knows which; and the part of those left
-// before that came in the window, then or later.
+// mixedPackets are the part of those left that came where nobody knows which, and the part that came in the window, then or later.
 type mixedPackets struct{ part, inside float64 }
 
-// A sentGroup is about the packets of an interval that count: how many were alone in their cell; how many more of the others add than
-// subtract; and the variance of their ages if they are independent.
-type sentGroup struct{ alone, counts, variance float64 }
+// A sentGroup is about the packets of an interval that count: the ages at its end of those that were alone in their cell, and of the
+// others; how many more of the others add than subtract; and the variance of their ages if they are independent.
+type sentGroup struct {
+	alone, others    moment
+	counts, variance float64
+}
 
 // delay returns the mean delay of those received, and its standard error, or +Inf if it is not known.
 func (a *Areas) delay(t *Transit) (mean, deviation float64) {
@@ -61,8 +62,12 @@ func (a *Areas) delay(t *Transit) (mean, deviation float64) {
 	a.age(&of)
 	a.onWay = levels
 	variance := sq(d.doubt) + d.variance + owedVariance(&[2]OnWay{of.First, of.Last})
-	for k, s := range d.sent { // evenly, as far as is known
-		variance += max(s.variance, sq(s.counts*a.length(max(k, 1)))/12/(s.alone+1))
+	for k, s := range d.sent { // to which packets are sent evenly, or in bursts, as far as those that were alone show it
+		even := sq(a.length(max(k, 1))) / 12
+		variance += max(s.variance, sq(s.counts)*even/(s.alone.n+1))
+		if s.alone.n > 0 && s.others.n > 0 {
+			variance += sq(s.counts) * max(0, sq(s.alone.sum/s.alone.n-s.others.sum/s.others.n)-even/s.alone.n)
+		}
 	}
 	return (d.time + of.First.Ages - of.Last.Ages) / d.packets, math.Sqrt(variance) / d.packets
 }
@@ -153,8 +158,7 @@ func (d *delays) part(c *areaCell, from, first, next int, level uint64) {
 
 // add counts an event, at whose cut so many packets are outstanding, and before it so many others.
 func (d *delays) add(e *areaEvent, cut, on, was int) {
-	a := d.areas
-	d.time += a.near(e.delay+uint64(on)*uint64(a.ends[cut])-uint64(was)*uint64(a.ends[cut-1]), e.received)
+	d.time += d.areas.near(e.delay+uint64(on)*uint64(d.areas.ends[cut])-uint64(was)*uint64(d.areas.ends[cut-1]), e.received)
 	d.packets += float64(e.received)
 }
 
@@ -220,11 +224,13 @@ func (d *delays) since(cut int) float64 { return d.areas.between(0, cut) }
 
 // counted says that n of the packets left count as they do.
 func (d *delays) counted(l *leftPackets, n float64) {
-	switch s := &d.sent[l.cut]; {
+	s, age := &d.sent[l.cut], d.since(l.cut)-l.sent
+	switch {
 	case l.counts == 0:
 	case l.variance == 0:
-		s.alone += n
+		s.alone.add(n, age)
 	default:
+		s.others.add(n, age)
 		s.counts += n * l.counts
 		s.variance += n * l.variance
 	}
@@ -241,9 +247,7 @@ func (d *delays) leave(l leftPackets) {
 // ages when the interval began. Which they are is alike in all cells, so errors add up.
 func (d *delays) some(n float64, cut int) (ages float64) {
 	of, m := &d.waiting, mixedPackets{}
-	if n > of.n+1e-9 {
-		d.unknown = d.unknown || d.inside(cut)
-	}
+	d.unknown = d.unknown || n > of.n+1e-9 && d.inside(cut)
 	if n <= 1e-9 || of.n <= 1e-9 {
 		return 0
 	}
@@ -260,19 +264,17 @@ func (d *delays) some(n float64, cut int) (ages float64) {
 
 // end counts those left of a cell.
 func (d *delays) end() {
+	d.mixed = append(d.mixed, mixedPackets{part: 1}) // after which none are left
 	for i := len(d.mixed) - 2; i >= 0; i-- {
 		m := &d.mixed[i]
 		m.inside += (1 - m.part) * d.mixed[i+1].inside
 	}
 	for _, l := range d.left {
-		came := 0.0
-		if l.mixed < len(d.mixed) {
-			m := &d.mixed[l.mixed]
-			if m.part < 1 { // which of them it was is not known
-				l.variance = sq(d.areas.length(max(l.cut, 1))) / 12
-			}
-			came = m.inside * l.packets
+		m := &d.mixed[l.mixed]
+		if m.part < 1 { // which of them it was is not known
+			l.variance = sq(d.areas.length(max(l.cut, 1))) / 12
 		}
+		came := m.inside * l.packets
 		d.counted(&l, l.packets-came)
 		l.counts--
 		d.counted(&l, came)

@@ -38,8 +38,7 @@ func (r *groupWindow) finish(l *losses, group int) {
 	// As many are unknown as others stand for, apart from chance. If not, the surplus or shortage may add nothing
 	// or twice as much, and its packets differ as those of different cuts do.
 	unlike := math.Sqrt(max(0, sq(r.other-known)-r.stands.squares.nn-all.nn))
-	r.variance += sq(unlike) * l.uneven(l.from, l.to)
-	r.variance += sq((r.area-usual*r.received)*unlike/max(known, 1)) / 3
+	r.variance += sq(unlike) * (l.uneven(l.from, l.to) + sq((r.area-usual*r.received)/max(known, 1))/3)
 	// Where more packets are lost by a share, weights grow by that of their logarithms, and so they do relative to each other.
 	r.variance += sq(l.doubt * r.by * (r.stands.grows.a - r.stands.grows.n*all.a/all.n))
 	// Few may hold what exact ones do not. Where their own areas say so, beyond three errors, either may be right.
@@ -130,8 +129,7 @@ func (s *share) weigh(weight float64, o *share) {
 // about returns the sum of the squared distances from a ratio.
 func (s *share) about(r float64) float64 { return max(0, s.aa-2*r*s.na+r*r*s.nn) }
 
-// stands adds up what cells hold, each as often as it stands for others, as often as the square of that, and by how much
-// the first grows if that of all losses does.
+// stands adds up what cells hold, each as often as it stands for others, as often as that squared, and as fast as it grows with losses.
 type stands struct{ all, squares, grows share }
 
 // add adds cells.

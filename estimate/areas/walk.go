@@ -39,8 +39,7 @@ func (a *Areas) levelBefore(c *areaCell, at int) uint64 {
 // A span is the time between two cuts at which a cell is settled, or from the last such cut on.
 type span struct {
 	cell, group int
-	from, to    int     // cuts that are kept: it begins after one and ends with the other
-	began       int     // the cut after which it began, if that is not kept: below 0
+	from, to    int     // cuts: it begins after one and ends with the other
 	lost        int     // packets
 	joined      int     // packets that came without being sent
 	losing      bool    // the cell had lost packets when it began, of which they may be
@@ -87,8 +86,7 @@ func (a *Areas) walk(after, before int, visit func(*span)) {
 		c, x, at := &a.cells[i], &a.span, 0
 		a.passed = a.events[c.first:c.end]
 		x.cell, x.group = int(c.number), int(c.group)
-		x.from, x.began, x.level, x.losing = 0, min(0, int(c.left)-a.before), c.anchor, c.losses
-		x.before, x.gone = float64(c.since), float64(c.gone)
+		x.from, x.level, x.before, x.gone, x.losing = 0, c.anchor, float64(c.since), float64(c.gone), c.losses
 		from, level, judged := 0, c.oldest, c.judged
 		for j := 0; j <= len(a.passed) && x.from < before; j++ { // states
 			to := a.latest()
@@ -100,7 +98,7 @@ func (a *Areas) walk(after, before int, visit func(*span)) {
 					a.fill(c, at, true, level)
 					visit(x)
 				}
-				x.from, x.began, x.level, x.before, x.gone, at = to, to, level, 0, 0, j
+				x.from, x.level, x.before, x.gone, at = to, level, 0, 0, j
 			}
 			if j < len(a.passed) {
 				from, level, judged = to+1, a.passed[j].level, judgement(a.passed[j].note)

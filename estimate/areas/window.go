@@ -151,7 +151,7 @@ func (w *window) take(x *span) {
 	back := x.joined > 0 && x.losing && l.believed() // they may have been taken for lost
 	sure := x.exact || x.open && (!w.lossy && !fresh && !hides || x.sure >= w.to) || x.joined > 0 && !x.open
 	sure = (sure || x.sure >= w.to && x.sure == a.lastAged) && !back
-	weight := l.weight(x.group, x.began, x.to)
+	weight := l.weight(x.group, x.from, x.to)
 	if x.open {
 		r.pending += float64(max(0, x.most[w.to-1-x.from]))
 	}
