@@ -38,9 +38,8 @@ func (r *groupWindow) finish(l *losses, group int) {
 	// As many are unknown as others stand for, apart from chance. If not, the surplus or shortage may add nothing
 	// or twice as much, and its packets differ as those of different cuts do.
 	unlike := math.Sqrt(max(0, sq(r.other-known)-r.stands.squares.nn-all.nn))
-	r.variance += sq(unlike) * (l.uneven(l.from, l.to) + sq((r.area-usual*r.received)/max(known, 1))/3)
-	// Where more packets are lost by a share, weights grow by that of their logarithms, and so they do relative to each other.
-	r.variance += sq(l.doubt * r.by * (r.stands.grows.a - r.stands.grows.n*all.a/all.n))
+	r.variance += sq(unlike) * l.uneven(l.from, l.to)
+	r.variance += sq(r.area-usual*r.received) * (sq(l.doubt) + sq(unlike/max(known, 1))/3)
 	// Few may hold what exact ones do not. Where their own areas say so, beyond three errors, either may be right.
 	if off := r.own - r.by*all.a; max(r.others, r.other, known) <= few && sq(off) > max(r.variance, 9*r.ownDoubt) {
 		r.off, r.variance = off/2, r.variance+sq(off)/4
@@ -129,14 +128,13 @@ func (s *share) weigh(weight float64, o *share) {
 // about returns the sum of the squared distances from a ratio.
 func (s *share) about(r float64) float64 { return max(0, s.aa-2*r*s.na+r*r*s.nn) }
 
-// stands adds up what cells hold, each as often as it stands for others, as often as that squared, and as fast as it grows with losses.
-type stands struct{ all, squares, grows share }
+// stands adds up what cells hold, each as often as it stands for others, and as often as the square of that.
+type stands struct{ all, squares share }
 
 // add adds cells.
 func (s *stands) add(times float64, cells *share) {
 	s.all.weigh(times, cells)
 	s.squares.weigh(sq(times), cells)
-	s.grows.weigh((1+times)*math.Log1p(times), cells)
 }
 
 // about returns the variance of so many times what others hold that these stand for, about a ratio.
