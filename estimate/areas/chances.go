@@ -29,7 +29,7 @@ func (l *losses) awaits(group int) {
 		wait, waits, all := 0.0, 0.0, 0.0
 		for cuts, spans := range of.lengths {
 			if n := float64(cuts); spans > 0 {
-				spans *= min(math.Exp(often*n)/l.freeFor(group, 0, last, n), 1/leastFree)
+				spans *= min(math.Exp(often*n)/l.freeFor(group, -1, last, n), 1/leastFree)
 				all += spans * n
 				wait += spans * n * (n - 1) / 2
 				waits += spans * n * n * (n - 1) / 3
@@ -76,8 +76,8 @@ func (l *losses) freeFor(group, from, to int, apart float64) (chance float64) {
 	of, after := &l.groups[group], append(l.after[:0], 1) // after: that it loses nothing in so many intervals after
 	long, share := of.waits/max(of.wait, 1e-9), min(1, sq(of.wait)/max(of.waits, 1e-9))
 	for ends, times := range [3]float64{sq(1 - share), 2 * share * (1 - share), sq(share)} {
-		n, before := int(math.Round(rest+float64(ends)*long)), 1.0 // before: that it loses nothing in i intervals before
-		for i := 0; i < n && before*times > leastFree; i++ {
+		n, before := int(math.Round(rest+float64(ends)*long)), 1.0 // before: in i intervals before, up to an idle beginning
+		for i := 0; i < n && before*times > leastFree && (i != from || l.areas.before > 0 || l.areas.underWay); i++ {
 			for len(after) <= n {
 				after = append(after, after[len(after)-1]*of.stay(to+len(after)))
 			}

@@ -8,29 +8,33 @@ import (
 // delays adds up the delays of the packets that came in a window, whatever becomes of the others (METHODS.md, section 3). In each cell
 // the packets outstanding at both ends cancel. When those outstanding at only one end were sent, levels tell to within an interval.
 type delays struct {
-	areas    *Areas
-	from, to int
-	packets  float64
-	time     float64
-	ends     [2]endAges  // of packets on their way within a part
-	sent     []sentGroup // by interval
-	doubt    float64     // what is not known of the time: standard errors that add up,
-	variance float64     // and variances
-	unknown  bool        // packets came that had been sent before the cuts that are kept
-	stays    moment      // which part of the packets sent evenly in an interval stay at its end, by those that were alone
+	areas         *Areas
+	from, to      int
+	packets, time float64
+	ends          [2]endAges  // of packets on their way within a part
+	sent          []sentGroup // by interval
+	doubt         float64     // what is not known of the time: standard errors that add up,
+	variance      float64     // and variances
+	unknown       bool        // packets came that had been sent before the cuts that are kept
+	stays         moment      // which part of the packets sent evenly in an interval stay at its end, by those that were alone
 
-	left []leftPackets // of one cell, in the order in which they were sent
+	left    []leftPackets // of one cell, in the order in which they were sent
+	first   int           // from which on none of them came of which nobody knows which it was
+	waiting moment        // those that stay: how many, and when they were sent
+	mixed   []mixedPackets
 }
 
-// leftPackets were sent in an interval between two parts, and stay. They may be less than one packet, where
-// another may have come instead.
+// leftPackets were sent in an interval between two parts, and stay, at least until some of all came.
 type leftPackets struct {
 	packets        float64
-	tally          uint64 // or 0 if it is not known which of them came
-	cut            int
+	tally          uint64
+	mixed, cut     int     // how often some had come before, and the interval
 	sent, variance float64 // when, on average, after the oldest cut, and how sure that is
 	counts         float64 // how often that counts in the time: once if they were sent in the window
 }
+
+// mixedPackets are the part of those left that came where nobody knows which, and the part that came in the window, then or later.
+type mixedPackets struct{ part, inside float64 }
 
 // A sentGroup is about the packets of an interval that count: the ages at its end of those that were alone in their cell, and of the
 // others; how many more of the others add than subtract; and the variance of their ages if they are independent.
@@ -58,26 +62,20 @@ func (a *Areas) delay(t *Transit) (mean, deviation float64) {
 	a.age(&of)
 	a.onWay = levels
 	variance := sq(d.doubt) + d.variance + owedVariance(&[2]OnWay{of.First, of.Last})
-	for k := range d.sent {
-		variance += d.sent[k].doubt(sq(a.length(max(k, 1))) / 12)
+	for k, s := range d.sent { // to which packets are sent evenly, or in bursts, as far as those that were alone show it
+		even := sq(a.length(max(k, 1))) / 12
+		variance += max(s.variance, sq(s.counts)*even/(s.alone.n+1))
+		if s.alone.n > 0 && s.others.n > 0 {
+			variance += sq(s.counts) * max(0, sq(s.alone.sum/s.alone.n-s.others.sum/s.others.n)-even/s.alone.n)
+		}
 	}
 	return (d.time + of.First.Ages - of.Last.Ages) / d.packets, math.Sqrt(variance) / d.packets
-}
-
-// doubt returns the variance of the ages, given that in an interval to which packets are sent evenly. They may
-// also be sent in bursts, which the packets that were alone show.
-func (s *sentGroup) doubt(even float64) (variance float64) {
-	variance = max(s.variance, sq(s.counts)*even/(s.alone.n+1))
-	if s.alone.n > 0 && s.others.n > 0 {
-		variance += sq(s.counts) * max(0, sq(s.alone.sum/s.alone.n-s.others.sum/s.others.n)-even/s.alone.n)
-	}
-	return variance
 }
 
 // count counts the packets of all cells, unless their time is less sure than most, as that by areas is.
 func (d *delays) count(a *Areas, from, to int, most float64) {
 	cuts := len(a.ends)
-	*d = delays{areas: a, from: from, to: to, stays: moment{1, 1, 1}, left: d.left, sent: zeros(d.sent, cuts)}
+	*d = delays{areas: a, from: from, to: to, stays: moment{1, 1, 1}, left: d.left, mixed: d.mixed, sent: zeros(d.sent, cuts)}
 	d.packets, d.time = a.window.calmly.packets, a.window.calmly.time
 	for i := range a.alone {
 		d.stays.add(a.alone[i].Weight, min(1, math.Abs(float64(a.alone[i].Delay))/a.step))
@@ -107,9 +105,9 @@ func (d *delays) cell(c *areaCell) {
 	if mistaken > 0 {
 		d.doubt += mistaken * a.patience / math.Sqrt(3)
 	}
-	d.left = d.left[:0]
+	d.left, d.mixed, d.first, d.waiting = d.left[:0], d.mixed[:0], 0, moment{}
 	if moved := (level - c.anchor) & a.mask; outstanding(moved) > 0 {
-		d.left = append(d.left, leftPackets{tally: moved, packets: float64(outstanding(moved)), variance: sq(a.patience)})
+		d.leave(leftPackets{tally: moved, packets: float64(outstanding(moved)), variance: sq(a.patience)})
 	}
 	for first := 0; ; first++ {
 		next := first
@@ -129,9 +127,7 @@ func (d *delays) cell(c *areaCell) {
 		d.move(e, from, (e.level-level)&a.mask)
 		level = e.level
 	}
-	for i := range d.left {
-		d.counted(&d.left[i], d.left[i].packets)
-	}
+	d.end()
 }
 
 // part counts the events of a part, which begins at cut number from, up to the next event after it. Exactly the
@@ -162,8 +158,7 @@ func (d *delays) part(c *areaCell, from, first, next int, level uint64) {
 
 // add counts an event, at whose cut so many packets are outstanding, and before it so many others.
 func (d *delays) add(e *areaEvent, cut, on, was int) {
-	a := d.areas
-	d.time += a.near(e.delay+uint64(on)*uint64(a.ends[cut])-uint64(was)*uint64(a.ends[cut-1]), e.received)
+	d.time += d.areas.near(e.delay+uint64(on)*uint64(d.areas.ends[cut])-uint64(was)*uint64(d.areas.ends[cut-1]), e.received)
 	d.packets += float64(e.received)
 }
 
@@ -173,9 +168,15 @@ func (d *delays) move(e *areaEvent, cut int, moved uint64) {
 	a, inside, rose := d.areas, d.inside(cut), outstanding(moved)
 	fell, more, ages := max(0, -rose), 0.0, 0.0
 	missing := func(l leftPackets) bool { return l.tally == -moved&a.mask && l.tally != 0 }
-	if at := slices.IndexFunc(d.left, missing); at >= 0 {
-		ages = d.come(&d.left[at], d.left[at].packets, cut)
+	if at := slices.IndexFunc(d.left[d.first:], missing) + d.first; at >= d.first {
+		l := d.left[at]
 		d.left = slices.Delete(d.left, at, at+1)
+		d.waiting.add(-l.packets, l.sent)
+		ages = l.packets * (d.since(cut-1) - l.sent)
+		if inside {
+			l.counts--
+		}
+		d.counted(&l, l.packets)
 	} else {
 		if more = d.stay(e, cut, rose); rose <= 0 || more > 0 {
 			moved = 0
@@ -189,7 +190,7 @@ func (d *delays) move(e *areaEvent, cut int, moved uint64) {
 		if inside {
 			l.counts = 1
 		}
-		d.left = append(d.left, l)
+		d.leave(l)
 		ages -= n * age
 	}
 	if inside {
@@ -201,7 +202,7 @@ func (d *delays) move(e *areaEvent, cut int, moved uint64) {
 // stay returns how many of the packets sent in an interval are likely to be still on their way at its end, beyond those
 // by which the level rose; as many earlier ones arrived.
 func (d *delays) stay(e *areaEvent, cut, rose int) (more float64) {
-	of, sent := d.waiting(), float64(e.sent)
+	of, sent := &d.waiting, float64(e.sent)
 	least, up, down := 0.0, float64(max(rose, 0)), float64(max(-rose, 0))
 	if rose == 0 { // and yet others are outstanding
 		least = 1
@@ -221,20 +222,6 @@ func (d *delays) stay(e *areaEvent, cut, rose int) (more float64) {
 // since returns how long after the oldest cut another one is.
 func (d *delays) since(cut int) float64 { return d.areas.between(0, cut) }
 
-// come takes some of those left, which came in an interval, and returns their ages when it began.
-func (d *delays) come(l *leftPackets, n float64, cut int) float64 {
-	if n < l.packets { // which of them it was is not known
-		l.variance = sq(d.areas.length(max(l.cut, 1))) / 12
-	}
-	out := *l
-	if d.inside(cut) {
-		out.counts--
-	}
-	d.counted(&out, n)
-	l.packets -= n
-	return n * (d.since(cut-1) - l.sent)
-}
-
 // counted says that n of the packets left count as they do.
 func (d *delays) counted(l *leftPackets, n float64) {
 	s, age := &d.sent[l.cut], d.since(l.cut)-l.sent
@@ -249,32 +236,47 @@ func (d *delays) counted(l *leftPackets, n float64) {
 	}
 }
 
+// leave takes packets that stay.
+func (d *delays) leave(l leftPackets) {
+	l.mixed = len(d.mixed)
+	d.left = append(d.left, l)
+	d.waiting.add(l.packets, l.sent)
+}
+
 // some takes n of those left where nobody knows which came in an interval: the same part of each. It returns their
 // ages when the interval began. Which they are is alike in all cells, so errors add up.
 func (d *delays) some(n float64, cut int) (ages float64) {
-	of := d.waiting()
-	if n > of.n+1e-9 {
-		d.unknown = d.unknown || d.inside(cut)
-	}
-	if n <= 1e-9 || of.n == 0 {
+	of, m := &d.waiting, mixedPackets{}
+	d.unknown = d.unknown || n > of.n+1e-9 && d.inside(cut)
+	if n <= 1e-9 || of.n <= 1e-9 {
 		return 0
 	}
+	m.part = min(n/of.n, 1)
 	if d.inside(cut) {
 		d.doubt += n * math.Sqrt(of.spread())
+		m.inside = m.part
 	}
-	part := min(n/of.n, 1)
-	for i := range d.left {
-		l := &d.left[i]
-		ages += d.come(l, part*l.packets, cut)
-		l.tally = 0
-	}
+	ages = m.part * (of.n*d.since(cut-1) - of.sum)
+	*of = moment{(1 - m.part) * of.n, (1 - m.part) * of.sum, (1 - m.part) * of.squares}
+	d.mixed, d.first = append(d.mixed, m), len(d.left)
 	return ages
 }
 
-// waiting returns how many are left, and when they were sent.
-func (d *delays) waiting() (of moment) {
-	for i := range d.left {
-		of.add(d.left[i].packets, d.left[i].sent)
+// end counts those left of a cell.
+func (d *delays) end() {
+	d.mixed = append(d.mixed, mixedPackets{part: 1}) // after which none are left
+	for i := len(d.mixed) - 2; i >= 0; i-- {
+		m := &d.mixed[i]
+		m.inside += (1 - m.part) * d.mixed[i+1].inside
 	}
-	return of
+	for _, l := range d.left {
+		m := &d.mixed[l.mixed]
+		if m.part < 1 { // which of them it was is not known
+			l.variance = sq(d.areas.length(max(l.cut, 1))) / 12
+		}
+		came := m.inside * l.packets
+		d.counted(&l, l.packets-came)
+		l.counts--
+		d.counted(&l, came)
+	}
 }

@@ -69,13 +69,20 @@ func TestPatienceAfterBursts(t *testing.T) {
 	}
 }
 
-// A patience of years, which a clock that was set may cause, takes no longer to weigh.
-func TestPatienceIsBounded(t *testing.T) {
-	const cells, cuts = 20, 30
+// Exact spans stand for as many packets as came in others, to within three standard errors, where a session began idle.
+func TestWeightsOfTheBeginning(t *testing.T) {
+	const cells, cuts, window = 12000, 180, 10
+	packets := areaTraffic(rand.New(rand.NewPCG(8, 1)), cells, cuts, 0.25, 0.05, 0, 0.02)
+	for i := 0; i < len(packets); i += 4 {
+		packets[i].Received = packets[i].Sent + 20*areaLength
+	}
 	a := New([]int{cells}, 64, 32)
-	passAreas(a, cells, areaTraffic(rand.New(rand.NewPCG(1, 1)), cells, cuts, 1, 0.1, 0, 0.05), cuts)
-	a.Transit(0, 10, nil)
-	a.patience = 1e18
+	passAreas(a, cells, packets, cuts)
+	a.Transit(0, window, nil)
+	if r := &a.window.groups[0]; math.Abs(r.stands.all.n-r.other) > 3*math.Sqrt(r.stands.all.nn+r.stands.squares.nn) {
+		t.Errorf("they stand for %.0f packets of %.0f", r.stands.all.n, r.other)
+	}
+	a.patience = 1e18 // years, which a clock that was set may cause, take no longer
 	clear(a.losses.groups[0].chances)
 	if got := a.losses.free(0, 3, 4); got <= 0 || got > 1 {
 		t.Errorf("a chance of %v", got)
@@ -87,10 +94,8 @@ func TestPatienceIsBounded(t *testing.T) {
 func TestWeightsAllowForWaiting(t *testing.T) {
 	const cells, cuts, from, to, error = 8000, 260, 100, 200, 0.04 // three standard errors: 5,000 slow packets are known
 	packets, got := areaTraffic(rand.New(rand.NewPCG(8, 1)), cells, cuts, 0.35, 0.05, 0, 0.2), [2]float64{}
-	for i := range packets {
-		if p := &packets[i]; i%12 == 0 && !p.Lost {
-			p.Received = p.Sent + 10*areaLength
-		}
+	for i := 0; i < len(packets); i += 12 {
+		packets[i].Received = packets[i].Sent + 10*areaLength
 	}
 	a := New([]int{cells}, 64, 32)
 	passAreas(a, cells, packets, cuts)

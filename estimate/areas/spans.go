@@ -210,10 +210,8 @@ func (a *Areas) again(x *span, cut int) []seenAgain {
 	return seen
 }
 
-const (
-	enough     = 1e3  // packets that settled tell what share is lost
-	mostUnseen = 1e-3 // share of packets that may be lost where none is known to be
-)
+const enough = 1e3      // packets that settled tell what share is lost
+const mostUnseen = 1e-3 // share of packets that may be lost where none is known to be
 
 // rate returns what share of the packets sent in a cut is lost, or of all packets for cut 0; what may be, if none is known to be.
 func (a *Areas) rate(cut int) float64 {

@@ -140,14 +140,12 @@ func (a *Areas) joining(received float64) bool {
 // slowest take: what comes once in 15 is missed once in e³. What was not seen by then is not expected.
 const knowsTail = 45
 
-const (
-	// fewAlone is how many packets that were alone do not show how long packets take. Then they may take longTail times as long as the
-	// mean: one in e^(1.5·5) of exponential delays takes longer than the patience.
-	fewAlone, longTail = 30, 5
+// fewAlone is how many packets that were alone do not show how long packets take. Then they may take longTail times as long as the
+// mean: one in e^(1.5·5) of exponential delays takes longer than the patience.
+const fewAlone, longTail = 30, 5
 
-	// Where hardly any areas were negative and many are, or the reverse, a clock was set.
-	hardly, many = 0.02, 0.2
-)
+// Where hardly any areas were negative and many are, or the reverse, a clock was set.
+const hardly, many = 0.02, 0.2
 
 // tail returns how long packets may take if those that were alone do not show it, or 0: there were few, lately,
 // or they are few of those received. In cells that always have packets on their way, fast ones are alone.
