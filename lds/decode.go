@@ -89,27 +89,24 @@ func (d *decoding) solve(ctx context.Context, flows []joint.FlowRecord, opts joi
 	return r, nil
 }
 
-// shared returns the error of a flow's mean that the cells themselves do not show: which of its packets are in
-// rows that sample, or in cells that can be read, and what the lost ones leave in doubt, which rows that have all
-// packets have in common. It is +Inf if it is not known how far packets are apart.
+// shared returns the error of a flow's mean that the cells themselves do not show: which of its packets are in rows
+// that sample, or in cells that can be read. It is +Inf if it is not known how far packets are apart.
 func (d *decoding) shared(f hashing.Flow, packets float64, p *joint.Problem) float64 {
-	least, precision := math.Inf(1), 0.0
+	precision := 0.0
 	for row, rate := range d.Rates[:d.Rows] {
-		part, variance := 0.0, 0.0
+		part := 0.0
 		for offset := range d.Spread {
 			if at := d.Config.at(row, f, offset); !p.Unusable[at] && (p.Count[at] > 0 || rate == 1) {
-				part += rate
-				variance += p.Variance[at]
+				part += rate / float64(d.Spread)
 			}
 		}
-		own := part / float64(d.Spread) * packets
-		if left := 1 - part/float64(d.Spread); left == 0 {
-			least = min(least, variance/sq(own))
+		if part > 1-1e-9 { // all are there
+			return 0
 		} else if part > 0 {
-			precision += 1 / (variance/sq(own) + d.single*left/own)
+			precision += part * packets / (d.single * (1 - part))
 		}
 	}
-	return math.Sqrt(1 / (precision + 1/least))
+	return 1 / math.Sqrt(precision)
 }
 
 // cellsOf returns the flows' cells, Rows × Spread for each, or an error if a flow is listed twice.

@@ -70,11 +70,11 @@ func (l law) obey(seed uint64, up, down []*Sketch, flows int, loss float64) (key
 		var sum, arrived float64
 		for range n {
 			p, d := hashing.Packet(r.Uint64()), math.Trunc(delay())
-			arrives := r.Float64() >= loss
+			arrives, at := r.Float64() >= loss, int64(p>>34) // within a second
 			for i := range up {
-				up[i].Update(f, p, 0)
+				up[i].Update(f, p, at)
 				if arrives {
-					down[i].Update(f, p, int64(d))
+					down[i].Update(f, p, at+int64(d))
 				}
 			}
 			if arrives {

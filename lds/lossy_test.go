@@ -13,7 +13,8 @@ import (
 )
 
 // Cells that lost packets are weighed, not thrown away: in one comparison of a second, with exponential delays
-// of 18 ms, nearly all flows of 1,000 packets have an answer, and intervals hold for flows of all sizes.
+// of 18 ms, nearly all flows of 1,000 packets have an answer, and intervals hold for flows of all sizes. What lost packets leave
+// in doubt is in Decode's intervals once: twice, they were 7.6 times the error.
 func TestLossyCellsAreWeighed(t *testing.T) {
 	skipShort(t)
 	if x := (&content{took: took{packets: 10}, variance: 2500}).load(1, 5); math.Abs(x-20) > 1 {
@@ -42,8 +43,8 @@ func TestLossyCellsAreWeighed(t *testing.T) {
 		}
 		for name, answer := range map[string]func(int) (float64, estimate.Interval, bool){"Estimate": read, "Decode": decode} {
 			for _, class := range [][2]float64{{10, 99}, {100, 999}, {1000, math.Inf(1)}} {
-				var errs []float64
-				var flows, held, narrow float64
+				var errs, halves []float64
+				var flows, held float64
 				for i, want := range means {
 					if sent[i] < class[0] || sent[i] > class[1] || class[0] == 10 && i%4 > 0 { // these are most
 						continue
@@ -53,12 +54,9 @@ func TestLossyCellsAreWeighed(t *testing.T) {
 					if !ok {
 						continue
 					}
-					errs = append(errs, math.Abs(mean/want-1))
+					errs, halves = append(errs, math.Abs(mean/want-1)), append(halves, (within.High-within.Low)/2/want)
 					if within.Contains(want) {
 						held++
-					}
-					if math.Abs(mean-want) < (within.High-within.Low)/20 {
-						narrow++
 					}
 				}
 				n, median := float64(len(errs)), at(0.5, errs)
@@ -68,8 +66,8 @@ func TestLossyCellsAreWeighed(t *testing.T) {
 				if class[0] == 1000 && (n < test.answered*flows || median > test.median) {
 					t.Errorf("loss %g, %s: %.3f answered, median error %.4f", test.loss, name, n/flows, median)
 				}
-				if narrow >= 0.95*n { // the negative control
-					t.Errorf("loss %g, %s, %g packets: a tenth of the intervals holds %.3f", test.loss, name, class[0], narrow/n)
+				if wide := at(0.5, halves) / median; wide > 20 || name == "Decode" && class[0] < 1000 && wide > 5 {
+					t.Errorf("loss %g, %s, %g packets: half-widths are %.1f times the error", test.loss, name, class[0], wide)
 				}
 			}
 		}

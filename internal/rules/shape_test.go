@@ -126,7 +126,7 @@ var sizes = map[string][2]int{
 	"lda/lost":       {547, 406},
 	"lda/mplane":     {1607, 1201},
 	"lda/kernel":     {2354, 1947},
-	"lds":            {2782, 3679},
+	"lds":            {2779, 3677},
 	"colate":         {4121, 3652},
 	"rli":            {2887, 2817},
 	"hashing":        {1556, 2268},
