@@ -235,9 +235,8 @@ func TestAccumulatorStaysAsItIs(t *testing.T) {
 	}
 }
 
-// A session that begins among traffic knows less of cells that had packets on their way than of others. A flow
-// in both still has a bounded interval. Without Gap, where packets took five intervals on average, earlier ones
-// passed for copies: 25 of 100 intervals missed.
+// A session that begins among traffic knows less of cells that had packets on their way than of others. A flow in both still has a bounded
+// interval. Without Gap, where packets took five intervals on average, earlier ones passed for copies: 25 of 100 intervals missed.
 func TestBeginsAmongTraffic(t *testing.T) {
 	const before, all = int64(50e8), int64(110e8)
 	answers, missed := uint64(0), uint64(0)

@@ -22,8 +22,7 @@ type delays struct {
 	left []leftPackets // of one cell, in the order in which they were sent
 }
 
-// leftPackets were sent in an interval between two parts, and stay. They may be less than one packet, where
-// another may have come instead.
+// leftPackets were sent in an interval between two parts, and stay. They may be less than one packet, where another may have come instead.
 type leftPackets struct {
 	packets        float64
 	tally          uint64 // or 0 if it is not known which of them came
