@@ -24,10 +24,10 @@ type total struct {
 }
 
 // ages are those of some packets, added up: at least, and at most.
-type ages struct{ Packets, Least, Most float64 }
+type ages struct{ Packets, OnWay, Least, Most float64 }
 
 func (x ages) plus(y ages) ages {
-	return ages{x.Packets + y.Packets, x.Least + y.Least, x.Most + y.Most}
+	return ages{x.Packets + y.Packets, x.OnWay + y.OnWay, x.Least + y.Least, x.Most + y.Most}
 }
 
 // A pending is what is known of a span that has not ended. Its parts lack the same packets, so their deviations
@@ -115,7 +115,7 @@ func (t *total) add(s *areas.Span, c *Config, first bool) {
 // owes returns by how much the time on the way may be more and less than delays, of all packets that the cells
 // of a row stand for. If more were on their way at the ends than were received, that is +Inf.
 func (t *total) owes(rate float64) (less, more float64) {
-	if math.Abs(t.began.Packets)+math.Abs(t.ended.Packets) > float64(t.received) {
+	if math.Abs(t.began.OnWay)+math.Abs(t.ended.OnWay) > float64(t.received) {
 		return math.Inf(1), math.Inf(1)
 	}
 	return max(0, t.ended.Most-t.began.Least) / rate, max(0, t.began.Most-t.ended.Least) / rate

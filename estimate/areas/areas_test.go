@@ -79,8 +79,7 @@ func areaTraffic(random *rand.Rand, cells, cuts int, each, delay, slow, loss flo
 	return packets
 }
 
-// Without loss the areas are exact in every window, whatever the delay, with sums of any width that holds what a cell
-// has in an interval.
+// Without loss the areas are exact in every window, whatever the delay, with sums of any width that holds what a cell has in an interval.
 func TestAreasAreExact(t *testing.T) {
 	for _, c := range []struct {
 		each, delay, slow float64
@@ -162,8 +161,7 @@ func TestAreasUnderLoss(t *testing.T) {
 			plain.Add((r.area-r.by*r.stands.all.a)/r.exact/want - 1)
 		}
 		n, error := float64(all[0]), bias.StdDev()/math.Sqrt(float64(all[0]))
-		// Errors by few slow packets are skew. Losses are known before receptions; on their own they would make
-		// twice as much seem lost.
+		// Errors by few slow packets are skew. Losses are known before receptions; on their own they would make twice as much seem lost.
 		if math.Abs(bias.Mean()) > limit*error && c.slow <= 0 || math.Abs(rate.Mean()-c.loss) > 0.05 && wait < settling {
 			t.Errorf("%+v: a bias of %+.4f ± %.4f, and %.2f of those sent last seem lost", c, bias.Mean(), error, rate.Mean())
 		}

@@ -120,16 +120,32 @@ func TestRareSlowAtAnEnd(t *testing.T) {
 func TestBurstBeforeDelays(t *testing.T) {
 	a := New([]int{1}, 64, 32)
 	a.Begin(0, true)
-	sent, came := CellPair{SentSum: 3e5, SentTally: 7<<32 | 120}, CellPair{ReceivedSum: 3*areaLength + 1, ReceivedTally: 1<<32 | 1}
-	for _, c := range []CellPair{{}, {}, sent, came} {
-		pass(a, []CellPair{c})
+	pass(a, make([]CellPair, 1))
+	pass(a, make([]CellPair, 1))
+	pass(a, []CellPair{{SentSum: uint64(120 * (2*areaLength + areaLength/2)), SentTally: 7<<32 | 120}})
+	pass(a, []CellPair{{ReceivedSum: uint64(3*areaLength + 1), ReceivedTally: 1<<32 | 1}})
+	if ends := endsOf(a, 0, 4); math.IsNaN(ends[0].Least + ends[0].Most + ends[1].Least + ends[1].Most) {
+		t.Errorf("ages %v", ends)
 	}
-	a.Transit(0, 4, nil)
-	a.Spans(0, 4, func(s Span) {
-		if b := s.Ends; math.IsNaN(b[0].Least + b[0].Most + b[1].Least + b[1].Most) {
-			t.Errorf("ages of %+v", b)
-		}
-	})
+}
+
+func endsOf(a *Areas, from, to int) (ends [2]ageBounds) {
+	a.Transit(from, to, nil)
+	a.Spans(from, to, func(s Span) { ends = [2]ageBounds{plus(ends[0], s.Ends[0], 1), plus(ends[1], s.Ends[1], 1)} })
+	return ends
+}
+
+// Cells that never settle have lost packets outstanding for ever, which are not on their way: at most those are that were sent since the
+// greatest delay, and as many more as chance loses in a cell.
+func TestLostLongAgoAreNotOnTheirWay(t *testing.T) {
+	const cells, cuts, each, loss = 50, 200, 2, 0.3
+	a, packets := New([]int{cells}, 64, 32), areaTraffic(rand.New(rand.NewPCG(3, 3)), cells, cuts, each, 1, 0, loss)
+	passAreas(a, cells, packets, cuts)
+	got, of := endsOf(a, cuts-10, cuts)[1], truth.Of(packets, 0, cuts*areaLength)
+	most := cells * (each*(a.greatest/areaLength+1) + math.Sqrt(each*cuts*loss*(1-loss)))
+	if got.OnWay > most || got.Most > most*(a.greatest+areaLength) || got.Most < of.Way-of.Delays || got.Packets < 2*most {
+		t.Errorf("ages %v, want packets up to %v, and ages from %v", got, most, of.Way-of.Delays)
+	}
 }
 
 // Packets that are on their way at an end add to areas, too. So the mean of those received is as far off as its error

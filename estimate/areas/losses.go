@@ -305,8 +305,7 @@ func (a *Areas) standing(x *span, least float64) float64 {
 	return least
 }
 
-// pool adds up the losses of the groups that account for most packets. In a group whose cells seldom settle,
-// those that do are a choice.
+// pool adds up the losses of the groups that account for most packets. In a group whose cells seldom settle, those that do are a choice.
 func (l *losses) pool() {
 	const enough, mostOfAll = 100, 0.8 // packets, for which a group accounts if its cells settle often
 	best, most := -1.0, 0              // the group that accounts for the greatest share of its packets

@@ -52,7 +52,7 @@ func (s *stands) most() float64 { return s.all.n + 2*math.Sqrt(s.all.nn+s.square
 
 // plus adds others, each a number of times.
 func plus(b, o ageBounds, times float64) ageBounds {
-	return ageBounds{b.Packets + times*o.Packets, b.Least + times*o.Least, b.Most + times*o.Most}
+	return ageBounds{b.Packets + times*o.Packets, b.OnWay + times*o.OnWay, b.Least + times*o.Least, b.Most + times*o.Most}
 }
 
 // age estimates the ages of the packets on their way at both ends, by one of three ways that METHODS.md describes, and

@@ -28,12 +28,13 @@ type Span struct {
 	// Joined packets came without being sent, or had been taken for lost.
 	Joined int
 
-	// Ends tell of the packets outstanding when the window began and ended: how many, and their ages added up, at least and at most.
+	// Ends tell of the packets outstanding when the window began and ended: how many, how many of these may have been on their way,
+	// and the ages of those added up, at least and at most.
 	Ends [2]ageBounds
 }
 
-// ageBounds is the least and the most that the ages of packets on their way add up to.
-type ageBounds = struct{ Packets, Least, Most float64 }
+// ageBounds is the least and the most that the ages of packets on their way add up to, and how many these are at most.
+type ageBounds = struct{ Packets, OnWay, Least, Most float64 }
 
 // Spans calls visit for the spans of all cells after cut number from and up to cut number to: those of each in order of
 // time, except for intervals at whose ends it was empty. Call [Areas.Transit] first. Unlike that, Spans does not assume
@@ -98,6 +99,19 @@ func (a *Areas) oldest(x *span, cut int, greatest float64) (oldest float64, sure
 	return oldest, sure
 }
 
+// onWayAt returns how many packets of a span are on their way at a cut at most, if none takes longer than an age: as many as were
+// sent since, and as many more as are outstanding beyond those that were lost as others are.
+func (a *Areas) onWayAt(x *span, cut int, age float64) float64 {
+	sent, beyond := x.before, x.outstanding(cut)-x.gone
+	for k := x.from + 1; k <= cut; k++ {
+		out := float64(x.out[k-x.from-1])
+		if sent, beyond = sent+out, beyond-a.rate(k)*out; a.between(k, cut) >= age {
+			sent = 0
+		}
+	}
+	return sent + max(0, beyond)
+}
+
 // lostOf returns how many packets of a span that are outstanding at a cut are lost at most.
 func (a *Areas) lostOf(x *span, cut int) float64 {
 	lost := max(0, float64(x.most[max(cut-x.from-1, 0)]))
@@ -120,7 +134,8 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 		return ages
 	}
 	oldest, sure := a.oldest(x, cut, greatest)
-	if ages.Packets = x.outstanding(cut); ages.Packets < 0 { // they come before they are sent
+	lately := a.onWayAt(x, cut, oldest)
+	if ages.Packets, ages.OnWay = x.outstanding(cut), min(x.outstanding(cut), lately); ages.Packets < 0 { // they come before they are sent
 		for k, fewest := cut, ages.Packets; fewest < 0 && oldest > 0; k-- {
 			length := oldest
 			if k > x.from {
@@ -138,20 +153,21 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 	these, tell := cut-x.from-1, a.digestsShow() && x.twins == 0 && x.joined == 0
 	for k := cut; k > x.from && (known > 0 || oldest > 0); k-- {
 		at, length := k-x.from-1, a.length(k)
+		on := max(known, min(fewest, lately-sent))
 		sent += float64(x.out[at])
 		for len(seen) > 0 && seen[0].cut >= k {
 			seen = seen[1:]
 		}
 		before := max(0, min(ages.Packets-sent, x.outstanding(k-1))-lost)
 		if len(seen) > 0 {
-			before = max(before, seen[0].on-lost)
+			before = max(before, float64(seen[0].on)-lost)
 		}
 		if before == 0 && (known == 0 || k == cut && sure) {
 			length = min(length, oldest)
 		}
 		// Those that were sent in the interval did not age before: they were sent as late as all together at most.
 		new := max(0, known-before) * length
-		least, most := before*length+min(max(0, new-x.after[at]), new), max(0, fewest)*length
+		least, most := before*length+min(max(0, new-x.after[at]), new), on*length
 		switch older := x.outstanding(k - 1); {
 		case older < fewest:
 			fewest, these = older, at-1
@@ -159,7 +175,7 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 			fewest, tell = fewest-1, false
 		}
 		if length == a.length(k) && x.joined == 0 {
-			most = min(most, max(0, fewest)*length+float64(x.out[at])*length-x.after[at])
+			most = min(most, max(0, min(fewest, lately-sent))*length+float64(x.out[at])*length-x.after[at])
 			others := max(0, x.outstanding(k-1)) + float64(x.out[at]) - known
 			least = max(least, x.area[at]-others*length)
 			most = min(most, max(x.area[at], least))
@@ -169,7 +185,7 @@ func (a *Areas) ages(x *span, cut int, greatest float64) (ages ageBounds) {
 		oldest -= length
 		known = before
 	}
-	ages.Most += max(0, fewest) * max(0, oldest)
+	ages.Most += max(0, min(fewest, lately-sent)) * max(0, oldest)
 	return ages
 }
 
@@ -182,10 +198,7 @@ func (x *span) outstanding(cut int) float64 {
 }
 
 // A seenAgain says that so many packets were on their way at all cuts from one to that at hand.
-type seenAgain struct {
-	cut int
-	on  float64
-}
+type seenAgain struct{ cut, on int }
 
 // again finds packets that were on their way at a cut and at all from an earlier one on: from which, and how
 // many, the oldest last. They are so where the level at the earlier cut comes again after the other.
@@ -201,7 +214,7 @@ func (a *Areas) again(x *span, cut int) []seenAgain {
 		fewest = x.on[k]
 		for later := last; later < len(x.on) && x.most[later] <= fewest && fewest <= x.on[later] && fewest > 0; later++ {
 			if x.levels[later] == x.levels[k] {
-				seen = append(seen, seenAgain{k + x.from + 1, float64(fewest)})
+				seen = append(seen, seenAgain{k + x.from + 1, int(fewest)})
 				break
 			}
 		}

@@ -25,9 +25,8 @@ func TestHardlyAnyCellStandsForNoOthers(t *testing.T) {
 	}
 }
 
-// Where packets are on their way when cells begin, those of a dense group never settle. Packets that were alone
-// stand for fast and slow ones all the same: here they take 10 cuts, and of 16 one is in the group that settles.
-// The control weighs all alike.
+// Where packets are on their way when cells begin, those of a dense group never settle. Packets that were alone stand for fast and slow
+// ones all the same: here they take 10 cuts, and of 16 one is in the group that settles. The control weighs all alike.
 func TestAloneStandForAllUnderWay(t *testing.T) {
 	const dense, sparse, before, from, to, cuts, limit = 2048, 2048, 60, 60, 100, 130, 4
 	packets := areaTraffic(rand.New(rand.NewPCG(5, 12)), dense, before+cuts, 1.2, 10, 0, 0)
