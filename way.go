@@ -181,32 +181,33 @@ func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint6
 	if w.config.Flows > 0 && w.flows == nil {
 		w.flows, w.lacks = flows.New(w.config.Flows, w.config.Cut, w.end, begins), 0
 	}
-	before := w.late
+	before, last := w.late, w.through
 	w.late, w.cuts, w.through = nil, p.through-p.after, p.through
 	if w.waits && w.cuts == 1 { // that of an idle point is too long
 		w.late, down = down, nil
 	}
 	if before != nil {
-		w.add(up, before, end)
+		w.add(up, before, end, last-1, last)
 		up = nil
 	}
 	if w.ending {
 		w.finish()
 	}
 	if before == nil || down != nil {
-		w.add(up, down, end)
+		w.add(up, down, end, p.after, p.through)
 	}
 }
 
-// add takes what was sent and what was received up to a time by the sender's clock, nil if nothing, and gives it back.
-func (w *way) add(up, down *tally, end int64) {
+// add takes what was sent and what was received up to a time by the sender's clock, nil if nothing, and gives it back. It was received
+// in the cuts after one and up to another.
+func (w *way) add(up, down *tally, end, after, through int64) {
 	defer borrowInto(&up, w.config).giveBack()
 	defer borrowInto(&down, w.config).giveBack()
 	if err := w.total.Add(w.end, end, &up.all.Aggregator, &down.all.Aggregator); err != nil {
 		w.err = err
 	}
 	if w.flows != nil {
-		w.flows.Add(end, up.flows, down.flows)
+		w.flows.Add(end, up.flows, down.flows, (after+1)*int64(w.config.Cut), (through+1)*int64(w.config.Cut))
 	}
 	w.end = end
 }

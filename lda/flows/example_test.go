@@ -22,7 +22,7 @@ func Example() {
 			sent.Update(flow, packet, at)
 			received.Update(flow, packet, at+int64(1+4*flow)*int64(time.Millisecond))
 		}
-		meter.Add((k+1)*int64(cut), sent, received)
+		meter.Add((k+1)*int64(cut), sent, received, k*int64(cut), (k+1)*int64(cut))
 		if k == 9 {
 			meter.End()
 		}

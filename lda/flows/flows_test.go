@@ -41,7 +41,7 @@ func TestFlowWithLatePackets(t *testing.T) {
 			down.Update(late.flow, late.packet, late.time)
 			down.Update(2, 7<<32, 30*length+5e7)
 		}
-		w.Add((cut+1)*length, up, down)
+		w.Add((cut+1)*length, up, down, 0, 0)
 	}
 	w.End()
 	known, unknown := w.Report(1, 0, false)
@@ -84,7 +84,7 @@ func traceFlows(seed uint64, number int, gap func(r *rand.Rand, at float64) floa
 			continue
 		}
 		idle = len(up[cut].rows)+len(down[cut].rows) == 0
-		w.Add(int64(cut+1)*length, up[cut], down[cut])
+		w.Add(int64(cut+1)*length, up[cut], down[cut], 0, 0)
 		if (cut+1)%10 == 0 {
 			w.End()
 		}
@@ -190,7 +190,7 @@ func TestRoom(t *testing.T) {
 				}
 			}
 		}
-		if w.Add((cut+1)*1e8, tables[0], tables[1]); cut%10 == 9 {
+		if w.Add((cut+1)*1e8, tables[0], tables[1], 0, 0); cut%10 == 9 {
 			w.End()
 			known, _ := w.Report(1, 3e8, true)
 			if n := len(known); n > 0 != (cut > 700) || n > 0 && known[0].MeanInterval95.High > 10e6 {
@@ -216,7 +216,7 @@ func TestFlowsComeAndGo(t *testing.T) {
 				}
 			}
 		}
-		if w.Add((cut+1)*1e8, tables[0], tables[1]); cut%10 == 9 {
+		if w.Add((cut+1)*1e8, tables[0], tables[1], 0, 0); cut%10 == 9 {
 			w.End()
 		} else if cut%10 == 2 && cut > 10 {
 			known, unknown := w.Report(1, 0, false)
