@@ -127,13 +127,15 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions, came [2]passage) {
 				p.later, p.apart = p.later/p.packets-middle-ahead[i], p.apart/p.packets
 			}
 		}
-		left := [2]func(passage, estimate.Interval) passage{func(p passage, d estimate.Interval) passage {
-			// Clocks matter when packets are at the first point, which sends these. None takes less than no time.
-			least := max(added[forth], d.Low+r.Clock.Likely.Low)
-			most := max(least, d.High+r.Clock.Likely.High)
-			return passage{1, p.later + added[forth] - (least+most)/2, p.apart + (most-least)/2}
-		}, func(p passage, _ estimate.Interval) passage { return p }}
-		came[forth] = left[forth](came[forth], r.Forth.MeanInterval95)
+		left := func(i int, p passage, d estimate.Interval) passage {
+			if i == forth { // clocks matter when packets are at the first point, which sends these; none takes less than no time
+				least := max(added[forth], d.Low+r.Clock.Likely.Low)
+				most := max(least, d.High+r.Clock.Likely.High)
+				p.later, p.apart = p.later+added[forth]-(least+most)/2, p.apart+(most-least)/2
+			}
+			return p
+		}
+		came[forth] = left(forth, came[forth], r.Forth.MeanInterval95)
 		r.roundTrip(r.Clock.LikelyDrift, came[back].later-came[forth].later, came[forth].apart+came[back].apart, added[forth]+added[back])
 		for i, d := range delays {
 			reading := func(p passage) clock.Reading {
@@ -144,8 +146,8 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions, came [2]passage) {
 				return moved(when, 0, 0, added[i])
 			}
 			d.settle(reading(came[i]), reading(passage{1, -ahead[i], middle}), func(f *flows.Delay) clock.Reading {
-				later, apart := (f.Came.Low+f.Came.High)/2-float64(from)-middle-ahead[i], (f.Came.High-f.Came.Low)/2
-				return reading(left[i](passage{1, later, apart}, f.MeanInterval95))
+				later := (f.Came.Low+f.Came.High)/2 - float64(from) - middle - ahead[i]
+				return reading(left(i, passage{1, later, (f.Came.High - f.Came.Low) / 2}, f.MeanInterval95))
 			}, r.Length, ways[i].samples)
 		}
 	}
@@ -245,8 +247,7 @@ func (r *Report) roundTrip(drift estimate.Interval, later, apart, added float64)
 	r.RoundTrip = estimate.Interval{Low: low, High: high, Confidence: confidence}
 }
 
-// settle corrects a delay by readings of when its packets passed on average, at any time of the report, as one of them may have, while
-// the clocks drift, and of when those of a flow did.
+// settle corrects a delay by readings of when its packets passed on average, or at any time of the report, and of when a flow's did.
 func (d *Traffic) settle(r, ever clock.Reading, of func(*flows.Delay) clock.Reading, length time.Duration, samples estimate.Empirical) {
 	const evenly = 0.28867513459481287 // 1/√12
 	if d.Err != nil {
@@ -266,16 +267,16 @@ func (d *Traffic) settle(r, ever clock.Reading, of func(*flows.Delay) clock.Read
 	d.Certain.Confidence = certainly
 	d.MeanInterval95 = total(d.MeanInterval95, r.Likely, 0)
 	d.Mean = min(max(d.Mean, d.MeanInterval95.Low), d.MeanInterval95.High)
+	single := func(delay *float64, i *estimate.Interval, r clock.Reading, way float64) {
+		*delay = max(0, *delay-r.Offset)
+		_, ends := gained(r.LikelyDrift, 0, way**delay)
+		*i = total(*i, r.Likely, ends)
+	}
 	for i := range d.Quantiles {
-		q := &d.Quantiles[i]
-		q.Delay = max(0, q.Delay-r.Offset)
-		_, ends := gained(ever.LikelyDrift, 0, q.Delay)
-		q.Interval = total(q.Interval, ever.Likely, ends)
+		single(&d.Quantiles[i].Delay, &d.Quantiles[i].Interval, ever, 1)
 	}
 	for i := range d.Flows {
-		f := &d.Flows[i]
-		r := of(f)
-		f.Mean, f.MeanInterval95 = max(0, f.Mean-r.Offset), total(f.MeanInterval95, r.Likely, 0)
+		single(&d.Flows[i].Mean, &d.Flows[i].MeanInterval95, of(&d.Flows[i]), 0)
 	}
 	if samples.N() > 0 {
 		d.AtMost = make([]float64, len(bounds))

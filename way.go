@@ -198,16 +198,15 @@ func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint6
 	}
 }
 
-// add takes what was sent and what was received up to a time by the sender's clock, nil if nothing, and gives it back. It was received
-// in the cuts after one and up to another.
+// add takes what was sent up to a time by the sender's clock, and received in the cuts after one and up to another, and gives it back.
 func (w *way) add(up, down *tally, end, after, through int64) {
 	defer borrowInto(&up, w.config).giveBack()
 	defer borrowInto(&down, w.config).giveBack()
 	if err := w.total.Add(w.end, end, &up.all.Aggregator, &down.all.Aggregator); err != nil {
 		w.err = err
 	}
-	if w.flows != nil {
-		w.flows.Add(end, up.flows, down.flows, (after+1)*int64(w.config.Cut), (through+1)*int64(w.config.Cut))
+	if cut := float64(w.config.Cut); w.flows != nil {
+		w.flows.Add(end, up.flows, down.flows, estimate.Interval{Low: cut * float64(after+1), High: cut * float64(through+1)})
 	}
 	w.end = end
 }

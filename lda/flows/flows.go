@@ -33,9 +33,7 @@ type Delay struct {
 	// Sent and Received are the packets that passed the points in the report, and Lost is how many more were sent:
 	// lost, or on their way when it ended and not when it began.
 	Sent, Received, Lost uint64
-
-	// Came holds when those received came, on average, by the clock that times what [Meter.Add] says.
-	Came estimate.Interval `json:"-"`
+	Came                 estimate.Interval `json:"-"` // holds when they came, on average, by the clock that [Meter.Add] is told
 }
 
 // A Meter measures the delays of each flow by the areas of its cells, which no other flow has. It is for one goroutine at a time.
@@ -64,11 +62,8 @@ type flow struct {
 	late   bool // there was no room for it or others, perhaps, when packets were sent that may come
 	passed int  // the latest cut in which a packet passed
 	told   total
-	came   []came // in each report that was not told yet, until the latest that it passed in
+	came   []estimate.Interval // when packets came, added up, in each report that was not told yet, up to the latest with any
 }
-
-// Came adds up when each packet came, at the earliest and at the latest.
-type came struct{ packets, from, to float64 }
 
 // A total is what spans tell of a flow in a report.
 type total struct {
@@ -102,8 +97,8 @@ func (m *Meter) End() {
 }
 
 // Add takes what both points counted in a cut that ends at a time, by the clock of the stamps of what was sent. It removes flows
-// from the tables for which the other point had no room. What was received came from one time to another, by any clock.
-func (m *Meter) Add(end int64, up, down *Table, from, to int64) {
+// from the tables for which the other point had no room. What was received came in an interval by any clock.
+func (m *Meter) Add(end int64, up, down *Table, came estimate.Interval) {
 	limit, now := min(up.limit, down.limit), m.areas.Cuts()+1
 	up.narrow(limit)
 	down.narrow(limit)
@@ -121,7 +116,7 @@ func (m *Meter) Add(end int64, up, down *Table, from, to int64) {
 	for _, t := range []*Table{up, down} {
 		for id := range t.rows {
 			if t == up || up.rows[id] == nil {
-				lacks += m.cut(id, up, down, r, came{1, float64(from), float64(to)})
+				lacks += m.cut(id, up, down, r, came)
 			}
 		}
 	}
@@ -130,7 +125,7 @@ func (m *Meter) Add(end int64, up, down *Table, from, to int64) {
 }
 
 // cut adds what both points counted of a flow, and returns how many flows had no room for that.
-func (m *Meter) cut(id hashing.Flow, up, down *Table, r *report, each came) float64 {
+func (m *Meter) cut(id hashing.Flow, up, down *Table, r *report, came estimate.Interval) float64 {
 	f, now := m.all[id], m.areas.Cuts()+1
 	if f == nil && (r.passed >= m.most || len(m.free) == 0 && len(m.numbers) >= 2*m.most) {
 		r.passed, m.limits[0] = m.most, 0 // or a flow would be counted in part
@@ -142,14 +137,13 @@ func (m *Meter) cut(id hashing.Flow, up, down *Table, r *report, each came) floa
 		r.passed++
 	}
 	f.passed = now
-	f.came = append(f.came, make([]came, len(m.reports)-len(f.came))...)
+	f.came = append(f.came, make([]estimate.Interval, len(m.reports)-len(f.came))...)
 	in := &f.came[len(f.came)-1]
 	var none row
 	sent, received := cmp.Or(up.rows[id], &none), cmp.Or(down.rows[id], &none)
 	for k := range sent {
 		if s, r := &sent[k], &received[k]; s.tally|r.tally != 0 {
-			n := float64(r.count())
-			*in = came{in.packets + n, in.from + n*each.from, in.to + n*each.to}
+			in.Low, in.High = in.Low+came.Low*float64(r.count()), in.High+came.High*float64(r.count())
 			m.areas.Cut(cells*f.number+k, areas.CellPair{SentSum: s.sum, SentTally: s.tally, ReceivedSum: r.sum, ReceivedTally: r.tally})
 		}
 	}
@@ -187,9 +181,8 @@ func (m *Meter) Report(scatter, waited float64, whole bool) (known []Delay, unkn
 	for id, f := range m.all {
 		d := f.told.delay(&all, scatter, float64(to-r.from)*m.length)
 		if d.Flow = id; len(f.came) > 0 {
-			c := f.came[0]
-			d.Came = estimate.Interval{Low: c.from / c.packets, High: c.to / c.packets, Confidence: 1}
-			f.came = slices.Delete(f.came, 0, 1)
+			d.Came.Low, d.Came.High = f.came[0].Low/float64(d.Received), f.came[0].High/float64(d.Received)
+			f.came = f.came[1:]
 		}
 		if i := d.MeanInterval95; d.Received > 0 && i.High-i.Low < 2*d.Mean && place(id) <= r.limit {
 			known = append(known, d)
@@ -287,9 +280,10 @@ func (t *total) delay(all *areas.Transit, scatter, length float64) Delay {
 	if x.packets == n {
 		low, high = time+t.ends[0].least-t.ends[1].most, time+t.ends[0].most-t.ends[1].least
 	}
-	owed, unsure = t.ends.owed(mean, scatter, all)
-	half := deviations * math.Sqrt(y.variance+z.variance+unsure)
+	owed, _ = t.ends.owed(mean, scatter, all)
 	time = min(max(time+owed, low), high)
+	_, unsure = t.ends.owed(max(mean, time/n), scatter, all) // most of the time may be owed
+	half := deviations * math.Sqrt(y.variance+z.variance+unsure)
 	low, high = max(low, time-half), min(high, time+half)
 	d.Mean = time / n
 	d.MeanInterval95 = estimate.Interval{Low: low / n, High: high / n, Confidence: confidence}
