@@ -14,8 +14,8 @@ import (
 )
 
 // Months later the delays of flows are what they were, though clocks disagreed, by less than an epoch or by
-// hours, gained and were set: epochs are compared that are the same. Those whose clock is not known are left
-// out. Without Path.Clock the mean is off, or the clocks are named.
+// hours, gained and were set: the same epochs are compared. Those whose clock is not known are left out.
+// Without Path.Clock the mean is off, or the clocks are named.
 func TestPathCorrectsClocks(t *testing.T) {
 	const epochs, base = 10, 9960e9 // so that no time is below 0
 	for name, c := range map[string]struct{ offset, drift, set float64 }{

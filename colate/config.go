@@ -17,8 +17,7 @@ const (
 	maxFold     = 26
 )
 
-// A Config holds every size of a recorder. Two points can be compared if their Configs differ only in Period
-// and in what they sample.
+// A Config holds every size of a recorder. Two points can be compared if their Configs differ only in Period and in what they sample.
 type Config struct {
 	// Identity is the fingerprint of the seed or key that flows and packets
 	// are hashed with, and decides where a flow's counters are. It is public.
@@ -145,8 +144,7 @@ type Demand struct {
 	NoRecords bool    // few flow records will be at hand: packets are sampled instead
 }
 
-// mostOnTheWay is the largest number of packets of a counter that may be on
-// their way when the clock cuts: with more it is rarely settled.
+// mostOnTheWay is the largest number of packets of a counter that may be on their way when the clock cuts: with more it is rarely settled.
 const mostOnTheWay = 2.0
 
 // sampleShare is the part of the bytes that samples get beside counters, a choice: with more, flows of hundreds of packets are less
@@ -154,9 +152,9 @@ const mostOnTheWay = 2.0
 const sampleShare = 0.25
 
 // Plan returns the Config that keeps the packets of a Demand as well as its bytes allow; [Config.BitsPerPacket] says what they take.
-// Counters, with the records of all flows, say more of large flows, and samples of small ones. Samples get a quarter of the bytes:
-// small flows are off by more than if samples had all, and large ones by more than if counters had. Of more counters than one for
-// six packets some would be folded: what they leave pays for more samples, and once all packets are sampled more bytes buy nothing.
+// Counters, with the records of all flows, say more of large flows, and samples of small ones. Samples get a quarter of the bytes: small
+// flows are off by more than if samples had all, and large ones by more than if counters had. If there were more than one counter for
+// six packets, some would be folded: their bytes pay for more samples instead, and once all packets are sampled, more bytes buy nothing.
 // Without records samples say more, and get all bytes. The error wraps [estimate.ErrConfig] if it is out of range or no Config meets it.
 func Plan(d Demand) (c Config, err error) {
 	switch {

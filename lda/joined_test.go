@@ -11,8 +11,7 @@ import (
 	"github.com/hoplag/hoplag/internal/truth"
 )
 
-// pass passes packets in order, with a copy 2 ms behind each that takes longer than a given time. The point
-// downstream may cut later.
+// pass passes packets in order, with a copy 2 ms behind each that takes longer than a given time. The point downstream may cut later.
 func (run *cutRun) pass(t *testing.T, packets []truth.Packet, copied, later int64) {
 	t.Helper()
 	last := max(packets[len(packets)-1].Sent, packets[len(packets)-1].Received)/cutInterval + 2
@@ -163,8 +162,8 @@ func TestLossAfterPause(t *testing.T) {
 	}
 }
 
-// If one point cuts later than the other by more than packets take, packets come before they are sent, and
-// reports hold or are refused. As ages of packets on their way theirs would make half of the intervals miss.
+// If one point cuts later than the other by more than packets take, packets come before they are sent, and reports
+// hold or are refused. If theirs counted as ages of packets on their way, half of the intervals would miss.
 func TestCutsApart(t *testing.T) {
 	for _, later := range []int64{4e6, 20e6, 60e6} {
 		var mean covered
@@ -187,8 +186,8 @@ func TestCutsApart(t *testing.T) {
 	}
 }
 
-// Copies that are sent one after another, are slow and are lost more often than others: the mean holds those that came, and
-// quantiles hold that copies are never alone. If losses were taken to spare copies, most means would be wrong, and so would every p95.
+// Copies that are sent one after another, are slow and are lost more often than others: intervals hold the mean of those that came, and
+// quantiles of copies that are never alone. If losses were taken to spare copies, most means would be wrong, and so would every p95.
 func TestCopiesThatAreLost(t *testing.T) {
 	var mean, blind, slow covered
 	for seed := range uint64(3) {
@@ -237,31 +236,31 @@ func TestNothingAloneTells(t *testing.T) {
 	}
 }
 
-// Where some packets wait for 15 s and others not at all, some count as lost and come after all. The number that was
-// on its way lately accounts for most of these; without it half as many again do.
+// Where packets wait for up to 8 s and then for 8 s do not, some count as lost and come after all. The number that was
+// on its way lately accounts for most of these; without it, or the quarter that it may be more, four times as many do.
 func TestWaitingIsNotLoss(t *testing.T) {
 	t.Parallel()
 	run, lost, extra, missing := new(cutRun), 0, 0, 0
-	run.pass(t, sends(3, 160e9, func(r *rand.Rand, sent int64) int64 {
+	run.pass(t, sends(3, 120e9, func(r *rand.Rand, sent int64) int64 {
 		if r.Float64() < 0.1 {
 			missing++
 			return -1
-		} else if phase := sent % 40e9; phase < 15e9 && r.Float64() < 0.4 {
-			return sent - phase + 15e9 + int64(1e6*r.Float64())
+		} else if phase := sent % 16e9; phase < 8e9 && r.Float64() < 0.9 {
+			return sent - phase + 8e9 + int64(1e6*r.Float64())
 		}
 		return sent + 7e6
 	}), math.MaxInt64, 0)
-	run.reports(t, 50, settled, func(a *Accumulator, _, _ int64) {
+	run.reports(t, 20, settled, func(a *Accumulator, _, _ int64) {
 		r, _ := a.Estimate()
 		lost, extra = lost+int(r.Lost), extra+int(r.Extra)
 	})
-	if t.Logf("%d lost, %d extra; %d were lost", lost, extra, missing); lost-extra > missing || extra > missing*2/5 {
+	if t.Logf("%d lost, %d extra; %d were lost", lost, extra, missing); lost-extra > missing || extra > missing/12 {
 		t.Error("they are not lost")
 	}
 }
 
 // Where most cells always have packets on their way, a report loses 500 give or take 200, and what was lost before
-// widens no mean. By what is known of a moment's packets, 6 of these 7 lose more or fewer, and 1 is wide.
+// widens no mean. By what a moment's packets tell, 6 of these 7 would lose more or fewer, and 1 be wide.
 func TestLossesOfBusyCellsAreEven(t *testing.T) {
 	t.Parallel()
 	run, far, wide := cutTraffic(t, 1, 260, 5000, exponentialDelay(3*cutInterval), 0.01), 0, 0
