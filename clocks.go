@@ -10,6 +10,7 @@ import (
 
 	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/estimate/clock"
+	"github.com/hoplag/hoplag/lda/flows"
 )
 
 // clocks knows how far the first point's clock is ahead of the second's: from
@@ -126,17 +127,28 @@ func (c *clocks) apply(r *Report, ways [2]*way, of sessions, came [2]passage) {
 				p.later, p.apart = p.later/p.packets-middle-ahead[i], p.apart/p.packets
 			}
 		}
-		// Clocks matter when packets are at the first point, which sends these. None takes less than no time.
-		p, least := &came[forth], max(added[forth], r.Forth.MeanInterval95.Low+r.Clock.Likely.Low)
-		most := max(least, r.Forth.MeanInterval95.High+r.Clock.Likely.High)
-		p.later, p.apart = p.later+added[forth]-(least+most)/2, p.apart+(most-least)/2
+		left := func(i int, p passage, d estimate.Interval) passage {
+			if i == forth { // clocks matter when packets are at the first point, which sends these; none takes less than no time
+				least := max(added[forth], d.Low+r.Clock.Likely.Low)
+				most := max(least, d.High+r.Clock.Likely.High)
+				p.later, p.apart = p.later+added[forth]-(least+most)/2, p.apart+(most-least)/2
+			}
+			return p
+		}
+		came[forth] = left(forth, came[forth], r.Forth.MeanInterval95)
 		r.roundTrip(r.Clock.LikelyDrift, came[back].later-came[forth].later, came[forth].apart+came[back].apart, added[forth]+added[back])
 		for i, d := range delays {
-			when, ever := c.between(came[i].later, came[i].apart), c.between(-ahead[i], middle)
-			if when.Offset = r.Clock.Offset + r.Clock.Drift*came[i].later; i == forth {
-				when, ever = when.Reverse(), ever.Reverse()
+			reading := func(p passage) clock.Reading {
+				when := c.between(p.later, p.apart)
+				if when.Offset = r.Clock.Offset + r.Clock.Drift*p.later; i == forth {
+					when = when.Reverse()
+				}
+				return moved(when, 0, 0, added[i])
 			}
-			d.settle(moved(when, 0, 0, added[i]), moved(ever, 0, 0, added[i]), r.Length, ways[i].samples)
+			d.settle(reading(came[i]), reading(passage{1, -ahead[i], middle}), func(f *flows.Delay) clock.Reading {
+				later := (f.Came.Low+f.Came.High)/2 - float64(from) - middle - ahead[i]
+				return reading(left(i, passage{1, later, (f.Came.High - f.Came.Low) / 2}, f.MeanInterval95))
+			}, r.Length, ways[i].samples)
 		}
 	}
 }
@@ -153,7 +165,7 @@ func (d *Traffic) agree(samples estimate.Empirical) {
 		d.Err = fmt.Errorf("%w, though Config.ClocksAgree says so: one message in a hundred arrives %s or more before it is sent",
 			estimate.ErrClocks, Format(-early))
 	}
-	d.settle(clock.Reading{}, clock.Reading{}, 0, samples)
+	d.settle(clock.Reading{}, clock.Reading{}, func(*flows.Delay) (none clock.Reading) { return none }, 0, samples)
 }
 
 // tell says in a report how far the clocks are apart, or returns why that is not known. A step is the report's error.
@@ -235,9 +247,8 @@ func (r *Report) roundTrip(drift estimate.Interval, later, apart, added float64)
 	r.RoundTrip = estimate.Interval{Low: low, High: high, Confidence: confidence}
 }
 
-// settle corrects a delay by readings of when its packets passed on average, and at any time of the report, as one of them may have.
-// The clocks drift while it is on its way.
-func (d *Traffic) settle(r, ever clock.Reading, length time.Duration, samples estimate.Empirical) {
+// settle corrects a delay by readings of when its packets passed on average, or at any time of the report, and of when a flow's did.
+func (d *Traffic) settle(r, ever clock.Reading, of func(*flows.Delay) clock.Reading, length time.Duration, samples estimate.Empirical) {
 	const evenly = 0.28867513459481287 // 1/√12
 	if d.Err != nil {
 		return
@@ -256,16 +267,16 @@ func (d *Traffic) settle(r, ever clock.Reading, length time.Duration, samples es
 	d.Certain.Confidence = certainly
 	d.MeanInterval95 = total(d.MeanInterval95, r.Likely, 0)
 	d.Mean = min(max(d.Mean, d.MeanInterval95.Low), d.MeanInterval95.High)
-	single := func(delay *float64, i *estimate.Interval) {
+	single := func(delay *float64, i *estimate.Interval, r clock.Reading, way float64) {
 		*delay = max(0, *delay-r.Offset)
-		_, ends := gained(ever.LikelyDrift, 0, *delay)
-		*i = total(*i, ever.Likely, ends)
+		_, ends := gained(r.LikelyDrift, 0, way**delay)
+		*i = total(*i, r.Likely, ends)
 	}
 	for i := range d.Quantiles {
-		single(&d.Quantiles[i].Delay, &d.Quantiles[i].Interval)
+		single(&d.Quantiles[i].Delay, &d.Quantiles[i].Interval, ever, 1)
 	}
 	for i := range d.Flows {
-		single(&d.Flows[i].Mean, &d.Flows[i].MeanInterval95)
+		single(&d.Flows[i].Mean, &d.Flows[i].MeanInterval95, of(&d.Flows[i]), 0)
 	}
 	if samples.N() > 0 {
 		d.AtMost = make([]float64, len(bounds))

@@ -200,7 +200,7 @@ func TestNegativeDelay(t *testing.T) {
 	if r.roundTrip(estimate.Interval{}, 0, 0, 0); r.RoundTrip.Confidence > 0 {
 		t.Errorf("round trip %+v", r.RoundTrip)
 	}
-	if r.Forth.settle(clock.Reading{}, clock.Reading{}, 0, estimate.Empirical{}); !errors.Is(r.Forth.Err, estimate.ErrClocks) {
+	if r.Forth.settle(clock.Reading{}, clock.Reading{}, nil, 0, estimate.Empirical{}); !errors.Is(r.Forth.Err, estimate.ErrClocks) {
 		t.Errorf("%v, %v", r.Forth, r.Forth.Err)
 	}
 }

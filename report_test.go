@@ -187,12 +187,12 @@ func TestMetrics(t *testing.T) {
 // A deviation that is all drift is 0, and in its own interval, as a mean is.
 func TestDeviationIsInItsInterval(t *testing.T) {
 	d := Traffic{Mean: 1e3, StdDev: 500, DeviationInterval95: estimate.Interval{Low: 414, High: 628}}
-	d.settle(clock.Reading{Drift: 1e-5}, clock.Reading{}, time.Second, estimate.Empirical{})
+	d.settle(clock.Reading{Drift: 1e-5}, clock.Reading{}, nil, time.Second, estimate.Empirical{})
 	if i := d.DeviationInterval95; d.StdDev != 0 || !i.Contains(d.StdDev) || i.High != 628 {
 		t.Errorf("deviation %v, interval %v", d.StdDev, i)
 	}
 	d.Certain.High, d.MeanInterval95 = 2e6, estimate.Interval{Low: 500, High: 2e6}
-	if d.settle(clock.Reading{Offset: 1e4}, clock.Reading{}, 0, estimate.Empirical{}); d.Mean < 0 {
+	if d.settle(clock.Reading{Offset: 1e4}, clock.Reading{}, nil, 0, estimate.Empirical{}); d.Mean < 0 {
 		t.Errorf("mean %v, interval %v", d.Mean, d.MeanInterval95)
 	}
 }

@@ -181,32 +181,32 @@ func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint6
 	if w.config.Flows > 0 && w.flows == nil {
 		w.flows, w.lacks = flows.New(w.config.Flows, w.config.Cut, w.end, begins), 0
 	}
-	before := w.late
+	before, last := w.late, w.through
 	w.late, w.cuts, w.through = nil, p.through-p.after, p.through
 	if w.waits && w.cuts == 1 { // that of an idle point is too long
 		w.late, down = down, nil
 	}
 	if before != nil {
-		w.add(up, before, end)
+		w.add(up, before, end, last-1, last)
 		up = nil
 	}
 	if w.ending {
 		w.finish()
 	}
 	if before == nil || down != nil {
-		w.add(up, down, end)
+		w.add(up, down, end, p.after, p.through)
 	}
 }
 
-// add takes what was sent and what was received up to a time by the sender's clock, nil if nothing, and gives it back.
-func (w *way) add(up, down *tally, end int64) {
+// add takes what was sent up to a time by the sender's clock, and received in the cuts after one and up to another, and gives it back.
+func (w *way) add(up, down *tally, end, after, through int64) {
 	defer borrowInto(&up, w.config).giveBack()
 	defer borrowInto(&down, w.config).giveBack()
 	if err := w.total.Add(w.end, end, &up.all.Aggregator, &down.all.Aggregator); err != nil {
 		w.err = err
 	}
-	if w.flows != nil {
-		w.flows.Add(end, up.flows, down.flows)
+	if cut := float64(w.config.Cut); w.flows != nil {
+		w.flows.Add(end, up.flows, down.flows, estimate.Interval{Low: cut * float64(after+1), High: cut * float64(through+1)})
 	}
 	w.end = end
 }

@@ -20,9 +20,8 @@ func used() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// cost runs pairs of points for a while of virtual time, and returns what one takes: of the processor in a
-// second, and of the heap. Messages take 5 ms. The cost of the traffic itself, measured without points, is
-// subtracted.
+// cost runs pairs of points for a while of virtual time, and returns what one takes: of the processor in a second, and of the heap.
+// Messages take 5 ms. The cost of the traffic itself, measured without points, is subtracted.
 func cost(t *testing.T, pairs int, period time.Duration, points bool) (processor time.Duration, heap uint64) {
 	const warm, measured = 10 * time.Second, 30 * time.Second
 	synctest.Test(t, func(t *testing.T) {

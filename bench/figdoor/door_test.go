@@ -15,10 +15,9 @@ var (
 	verbose      = flag.Bool("outcomes", false, "print the outcomes as JSON")
 )
 
-// TestDoor runs settings in virtual time and compares the reports with the truth. None may be outside Traffic.Certain,
-// and none longer than the whole run. Among them are clocks whose cuts end at other times, directions that were
-// idle until a report had ended, restarts, drifts by more than messages take, and packets that a host holds for
-// seconds.
+// TestDoor runs settings in virtual time and compares the reports with the truth. None may be outside Traffic.Certain, and none longer
+// than the whole run. Among them are clocks whose cuts end at other times, directions that were idle until a report had ended, restarts,
+// drifts by more than messages take, and packets that a host holds for seconds.
 func TestDoor(t *testing.T) {
 	settings := []setting{
 		{Ways: "one", Clock: "agree", Rate: 1000, Path: "even", Fault: "none", Loss: "0", Seed: 1, Length: 20},
@@ -76,8 +75,7 @@ func TestDoor(t *testing.T) {
 	}
 }
 
-// TestLossOfBusyCells sends traffic that keeps packets on their way in nearly all cells, so that hardly any
-// cell shows what it lost.
+// TestLossOfBusyCells sends traffic that keeps packets on their way in nearly all cells, so that hardly any cell shows what it lost.
 func TestLossOfBusyCells(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := run(setting{Ways: "one", Clock: "agree", Rate: 10_000, Path: "300 ms", Fault: "none", Loss: "10 %", Seed: 5, Length: 16})

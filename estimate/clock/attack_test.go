@@ -62,12 +62,11 @@ func TestFloodMovesHalf(t *testing.T) {
 	}
 }
 
-// TestForgedSamples: whoever knows the seed or holds the key can send two packets with the same digest, each
-// past one point only, and so make a sample of any delay; two packets that are taken for one by chance are such
-// a sample, too. One such sample in a window, or in an interval if it is impossible, is left out: a tracker that allows no
-// outliers, the control, believes it. With more of them the offset is off by half of what they say, as long as
-// that is possible on this path; what is impossible is refused, or taken for a step. The certain interval holds
-// throughout.
+// TestForgedSamples: whoever knows the seed or holds the key can send two packets with the same digest, each past one point only, and so
+// make a sample of any delay; two packets that are taken for one by chance are such a sample, too. One such sample in a window, or in an
+// interval if it is impossible, is left out: a tracker that allows no outliers, the control, believes it. With more of them the offset is
+// off by half of what they say, as long as that is possible on this path; what is impossible is refused, or taken for a step. The certain
+// interval holds throughout.
 func TestForgedSamples(t *testing.T) {
 	for _, c := range []struct {
 		by      int64

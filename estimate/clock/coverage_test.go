@@ -67,9 +67,8 @@ func (c *tally) add(r Reading, offset, drift float64) {
 	}
 }
 
-// The certain intervals never exclude the truth, and the likely ones no more often than they say, for laws of
-// delay that they were not made for. Readings of one run share samples, so only every fourth window counts; the
-// tolerance is 4 standard errors.
+// The certain intervals never exclude the truth, and the likely ones no more often than they say, for laws of delay that they were not
+// made for. Readings of one run share samples, so only every fourth window counts; the tolerance is 4 standard errors.
 func TestIntervalsHold(t *testing.T) {
 	config := DefaultConfig
 	config.Window, config.Asymmetry = 4, 0 // the worlds have none

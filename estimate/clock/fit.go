@@ -24,11 +24,10 @@ type fit struct {
 	rest   []point    // scratch: those not peeled
 }
 
-// spacings is the number of steps between the lowest residuals that show how densely they lie above the floor.
-// excessFactor says how far below the lowest of them the floor may be, in units of those steps together: for
-// residuals whose number grows as the square of the distance from the floor, it is farther once in 40 times (if
-// the number grows in proportion, once in 600). With r of rank 1 and 1+spacings, (r₁−floor)/(r₁₊ₛ−floor) is the
-// root of a beta variable, (1, s).
+// spacings is the number of steps between the lowest residuals that show how densely they lie above the floor. excessFactor says how far
+// below the lowest of them the floor may be, in units of those steps together: for residuals whose number grows as the square of the
+// distance from the floor, it is farther once in 40 times (if the number grows in proportion, once in 600). With r of rank 1 and
+// 1+spacings, (r₁−floor)/(r₁₊ₛ−floor) is the root of a beta variable, (1, s).
 const spacings = 5
 
 var excessFactor = func() float64 {
@@ -44,8 +43,7 @@ func (f *fit) reset(origin int64, c *Config) {
 	}
 }
 
-// add takes marks of one direction. Bounds far from the origin are looser by as much as the rate may have
-// wandered.
+// add takes marks of one direction. Bounds far from the origin are looser by as much as the rate may have wandered.
 func (f *fit) add(direction int, marks []mark) {
 	for _, m := range marks {
 		x := float64(m.t - f.origin)
@@ -53,9 +51,8 @@ func (f *fit) add(direction int, marks []mark) {
 	}
 }
 
-// solve finds the line after dropping as many layers of hulls as there may be outliers: a wrong bound that cuts
-// off any line is on one of these layers. It reports whether both directions have enough samples and do not
-// contradict each other.
+// solve finds the line after dropping as many layers of hulls as there may be outliers: a wrong bound that cuts off any line is on one of
+// these layers. It reports whether both directions have enough samples and do not contradict each other.
 func (f *fit) solve(outliers int) bool {
 	for d := range f.hulls {
 		slices.SortFunc(f.points[d], byX)

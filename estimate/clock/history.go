@@ -26,8 +26,7 @@ func NewHistory(every int64) (*History, error) {
 	return &History{every: every}, nil
 }
 
-// Span returns when the first slot that has a reading begins and when the last one ends. ok is false without a
-// reading.
+// Span returns when the first slot that has a reading begins and when the last one ends. ok is false without a reading.
 func (h *History) Span() (start, end int64, ok bool) {
 	if len(h.readings) == 0 {
 		return 0, 0, false

@@ -13,11 +13,10 @@ type Reading struct {
 	Offset float64 // nanoseconds that the far clock is ahead
 	Drift  float64 // by how much faster it runs, as a fraction: 3e-5 is 30 ppm
 
-	// Certain holds the offset whatever the delays were, since none is negative. It is about as wide as the
-	// shortest round trip, and its Confidence is 1. It relies on all samples but [Config.Outliers] of them, on
-	// the limits of the Config, and on the clock running as before until a sample shows a step, which is the
-	// first one afterwards that queues delay by less than the step. If samples leave open whether there was a
-	// step, the interval is unbounded.
+	// Certain holds the offset whatever the delays were, since none is negative. It is about as wide as the shortest round trip, and its
+	// Confidence is 1. It relies on all samples but [Config.Outliers] of them, on the limits of the Config, and on the clock running as
+	// before until a sample shows a step, which is the first one afterwards that queues delay by less than the step. If samples leave open
+	// whether there was a step, the interval is unbounded.
 	//
 	// Likely holds the offset with a probability of at least Confidence if the least delays of the two
 	// directions differ by no more than [Config.Asymmetry].
@@ -26,8 +25,7 @@ type Reading struct {
 	// CertainDrift and LikelyDrift are the same for the drift.
 	CertainDrift, LikelyDrift estimate.Interval
 
-	// RoundTrip is the shortest round trip seen, in nanoseconds: the least delay there plus the least delay
-	// back.
+	// RoundTrip is the shortest round trip seen, in nanoseconds: the least delay there plus the least delay back.
 	RoundTrip float64
 
 	// Stepped says that the clock stepped, or suddenly changed its rate, in the latest interval, near Time or
@@ -121,8 +119,7 @@ func (t *Tracker) reading(f *fit, time int64) Reading {
 	strayed := t.config.Wander * math.Abs(x)
 	floor := max(0, f.margin-f.excess-t.config.Asymmetry/2)
 	offset := b + f.offset + f.drift*x
-	// If the samples leave only one line, its two sides meet except for rounding: an interval contains its
-	// estimate in any case.
+	// If the samples leave only one line, its two sides meet except for rounding: an interval contains its estimate in any case.
 	within := func(low, high, by, middle, confidence float64) estimate.Interval {
 		return estimate.Interval{Low: min(low-by, middle), High: max(high+by, middle), Confidence: confidence}
 	}
@@ -147,12 +144,11 @@ func (r Reading) Reverse() Reading {
 	return r
 }
 
-// Subtract subtracts the reading from a delay that was measured from the near point to the far one; for one
-// measured back, use [Reading.Reverse]. The mean is then as uncertain as the offset. The reading must be of the
-// packets' mean time: the drift between that and the reading's time is an error that no interval includes, and
-// that cells corrected one by one do not have ([Reading.NearSum]). spread is the standard deviation of the
-// packets' times, in nanoseconds, over which the drift widened the delays: for an evenly filled interval of
-// length T it is T/√12.
+// Subtract subtracts the reading from a delay that was measured from the near point to the far one; for one measured back, use
+// [Reading.Reverse]. The mean is then as uncertain as the offset. The reading must be of the packets' mean time: the drift between that
+// and the reading's time is an error that no interval includes, and that cells corrected one by one do not have ([Reading.NearSum]).
+// spread is the standard deviation of the packets' times, in nanoseconds, over which the drift widened the delays: for an evenly filled
+// interval of length T it is T/√12.
 func (r Reading) Subtract(measured estimate.Delay, spread float64) estimate.Delay {
 	variance := measured.StdDev*measured.StdDev - r.Drift*r.Drift*spread*spread
 	measured.Mean -= r.Offset
@@ -166,11 +162,10 @@ func (r Reading) NearTime(far int64) int64 {
 	return int64(r.NearSum(uint64(far), 1, 64))
 }
 
-// NearSum returns what the timestamps of a cell of the far point, which add up to sum modulo 2^bits, would add
-// up to by the near clock, modulo 2^64. It is right for every packet, whenever in the interval it passed; and
-// so is everything that a synopsis says of delays, once its far point's cells are corrected. The reading must
-// be of the middle of the interval: the packets' times may differ from it by 2^(bits-1) ns in total, which at
-// 40 bits is nine minutes. A reading that is not a number panics.
+// NearSum returns what the timestamps of a cell of the far point, which add up to sum modulo 2^bits, would add up to by the near clock,
+// modulo 2^64. It is right for every packet, whenever in the interval it passed; and so is everything that a synopsis says of delays, once
+// its far point's cells are corrected. The reading must be of the middle of the interval: the packets' times may differ from it by
+// 2^(bits-1) ns in total, which at 40 bits is nine minutes. A reading that is not a number panics.
 func (r Reading) NearSum(sum uint64, packets uint64, bits int) uint64 {
 	if math.IsNaN(r.Offset + r.Drift) {
 		panic("clock: a reading that is not a number")

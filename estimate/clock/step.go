@@ -8,8 +8,7 @@ import (
 // minStep is the smallest step, in nanoseconds, to tell from noise.
 const minStep = 1000
 
-// An expectation is the lowest that the marks of the latest interval can be if the clock went on as before: a
-// line for each direction.
+// An expectation is the lowest that the marks of the latest interval can be if the clock went on as before: a line for each direction.
 type expectation struct {
 	from  int64
 	start [2]float64
@@ -39,8 +38,7 @@ func (t *Tracker) expect(margin float64) expectation {
 	return e
 }
 
-// solve fits the window with the fresh marks in place of its oldest interval. If the clock has stepped, it
-// forgets what was before.
+// solve fits the window with the fresh marks in place of its oldest interval. If the clock has stepped, it forgets what was before.
 func (t *Tracker) solve() {
 	t.spare.reset(t.latest.middle(), &t.config)
 	for d := range t.fresh {
@@ -94,11 +92,10 @@ func (t *Tracker) doubtful() int64 {
 	return from
 }
 
-// broken reports whether the fit of the whole window, in t.spare, shows that the clock did not go on as before;
-// floor is the expected margin. A step lowers the bounds of one direction and raises those of the other, so
-// both the time before it and the time after it have a wider margin than the two together. If a path got
-// shorter, only the time before has. An unclear case counts as a step: that costs precision for a while, while
-// the other mistake costs the truth.
+// broken reports whether the fit of the whole window, in t.spare, shows that the clock did not go on as before; floor is the expected
+// margin. A step lowers the bounds of one direction and raises those of the other, so both the time before it and the time after it have a
+// wider margin than the two together. If a path got shorter, only the time before has. An unclear case counts as a step: that costs
+// precision for a while, while the other mistake costs the truth.
 func (t *Tracker) broken(agree bool, floor float64, violations int, cut int64) bool {
 	if agree && (t.spare.margin >= floor-minStep || violations == 0) {
 		return false
@@ -115,8 +112,7 @@ func (t *Tracker) broken(agree bool, floor float64, violations int, cut int64) b
 	return !agree || !shorter || !together
 }
 
-// after appends to dst the marks from a time on. They are of one packet each, because the mean of several may
-// span a step.
+// after appends to dst the marks from a time on. They are of one packet each, because the mean of several may span a step.
 func after(dst, marks list, cut int64) list {
 	for _, m := range marks {
 		if m.t >= cut && m.packets <= 1 {
@@ -126,10 +122,9 @@ func after(dst, marks list, cut int64) list {
 	return dst
 }
 
-// violations looks for fresh marks that are lower than the clock can make them by going on as before. It
-// returns their number and a time from which on all marks are after the step, if they show one. For that it
-// skips as many of the first as there may be outliers, and the time that packets on their way then took.
-// Without violations it returns the beginning of the interval.
+// violations looks for fresh marks that are lower than the clock can make them by going on as before. It returns their number and a time
+// from which on all marks are after the step, if they show one. For that it skips as many of the first as there may be outliers, and the
+// time that packets on their way then took. Without violations it returns the beginning of the interval.
 func (t *Tracker) violations() (count int, cut int64) {
 	if !t.known {
 		return 0, t.latest.from

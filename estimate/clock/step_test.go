@@ -113,8 +113,7 @@ func TestWander(t *testing.T) {
 	}
 }
 
-// One packet each way in an interval, and pauses: after a step nothing is certain for a while, and then the
-// offset is right.
+// One packet each way in an interval, and pauses: after a step nothing is certain for a while, and then the offset is right.
 func TestStepOfAnIdleLink(t *testing.T) {
 	for _, jump := range []float64{5e6, -5e6, 1e9} {
 		theta := func(now float64) float64 {

@@ -30,8 +30,7 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// summed adds up samples, a given number to a cell. Packets took a given part of their delay before their time,
-// and the rest after it.
+// summed adds up samples, a given number to a cell. Packets took a given part of their delay before their time, and the rest after it.
 func summed(of func(sent, received uint64, packets uint32, bits int, now int64) Sample, all []Sample, before, after int64,
 	packets int, now int64,
 ) (cells []Sample) {

@@ -115,14 +115,14 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3699, 3931},
+	".":              {3710, 3931},
 	"estimate":       {875, 1163},
 	"estimate/areas": {3314, 998},
 	"estimate/joint": {1512, 942},
-	"estimate/clock": {1126, 895},
+	"estimate/clock": {1112, 891},
 	"lda":            {2677, 3111},
 	"lda/control":    {450, 757},
-	"lda/flows":      {462, 266},
+	"lda/flows":      {471, 272},
 	"lda/lost":       {547, 406},
 	"lda/mplane":     {1607, 1201},
 	"lda/kernel":     {2354, 1947},
@@ -133,7 +133,7 @@ var sizes = map[string][2]int{
 	"queue":          {1992, 2076},
 	"internal":       {1056, 2302},
 	"examples":       {5666, 4369},
-	"bench":          {7683, 3210},
+	"bench":          {7683, 3207},
 }
 
 // TestSizes holds each part to its size: whoever adds takes out.

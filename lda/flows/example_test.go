@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hoplag/hoplag/estimate"
 	"github.com/hoplag/hoplag/hashing"
 	"github.com/hoplag/hoplag/lda/flows"
 )
@@ -22,7 +23,7 @@ func Example() {
 			sent.Update(flow, packet, at)
 			received.Update(flow, packet, at+int64(1+4*flow)*int64(time.Millisecond))
 		}
-		meter.Add((k+1)*int64(cut), sent, received)
+		meter.Add((k+1)*int64(cut), sent, received, estimate.Interval{})
 		if k == 9 {
 			meter.End()
 		}

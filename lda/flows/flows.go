@@ -33,6 +33,7 @@ type Delay struct {
 	// Sent and Received are the packets that passed the points in the report, and Lost is how many more were sent:
 	// lost, or on their way when it ended and not when it began.
 	Sent, Received, Lost uint64
+	Came                 estimate.Interval `json:"-"` // holds when they came, on average, by the clock that [Meter.Add] is told
 }
 
 // A Meter measures the delays of each flow by the areas of its cells, which no other flow has. It is for one goroutine at a time.
@@ -61,6 +62,7 @@ type flow struct {
 	late   bool // there was no room for it or others, perhaps, when packets were sent that may come
 	passed int  // the latest cut in which a packet passed
 	told   total
+	came   []estimate.Interval // when packets came, added up, in each report that was not told yet, up to the latest with any
 }
 
 // A total is what spans tell of a flow in a report.
@@ -95,8 +97,8 @@ func (m *Meter) End() {
 }
 
 // Add takes what both points counted in a cut that ends at a time, by the clock of the stamps of what was sent. It removes flows
-// from the tables for which the other point had no room.
-func (m *Meter) Add(end int64, up, down *Table) {
+// from the tables for which the other point had no room. What was received came in an interval by any clock.
+func (m *Meter) Add(end int64, up, down *Table, came estimate.Interval) {
 	limit, now := min(up.limit, down.limit), m.areas.Cuts()+1
 	up.narrow(limit)
 	down.narrow(limit)
@@ -114,7 +116,7 @@ func (m *Meter) Add(end int64, up, down *Table) {
 	for _, t := range []*Table{up, down} {
 		for id := range t.rows {
 			if t == up || up.rows[id] == nil {
-				lacks += m.cut(id, up, down, r)
+				lacks += m.cut(id, up, down, r, came)
 			}
 		}
 	}
@@ -123,7 +125,7 @@ func (m *Meter) Add(end int64, up, down *Table) {
 }
 
 // cut adds what both points counted of a flow, and returns how many flows had no room for that.
-func (m *Meter) cut(id hashing.Flow, up, down *Table, r *report) float64 {
+func (m *Meter) cut(id hashing.Flow, up, down *Table, r *report, came estimate.Interval) float64 {
 	f, now := m.all[id], m.areas.Cuts()+1
 	if f == nil && (r.passed >= m.most || len(m.free) == 0 && len(m.numbers) >= 2*m.most) {
 		r.passed, m.limits[0] = m.most, 0 // or a flow would be counted in part
@@ -135,10 +137,13 @@ func (m *Meter) cut(id hashing.Flow, up, down *Table, r *report) float64 {
 		r.passed++
 	}
 	f.passed = now
+	f.came = append(f.came, make([]estimate.Interval, len(m.reports)-len(f.came))...)
+	in := &f.came[len(f.came)-1]
 	var none row
 	sent, received := cmp.Or(up.rows[id], &none), cmp.Or(down.rows[id], &none)
 	for k := range sent {
 		if s, r := &sent[k], &received[k]; s.tally|r.tally != 0 {
+			in.Low, in.High = in.Low+came.Low*float64(r.count()), in.High+came.High*float64(r.count())
 			m.areas.Cut(cells*f.number+k, areas.CellPair{SentSum: s.sum, SentTally: s.tally, ReceivedSum: r.sum, ReceivedTally: r.tally})
 		}
 	}
@@ -175,7 +180,10 @@ func (m *Meter) Report(scatter, waited float64, whole bool) (known []Delay, unkn
 	m.areas.Settle(to)
 	for id, f := range m.all {
 		d := f.told.delay(&all, scatter, float64(to-r.from)*m.length)
-		d.Flow = id
+		if d.Flow = id; len(f.came) > 0 {
+			d.Came.Low, d.Came.High = f.came[0].Low/float64(d.Received), f.came[0].High/float64(d.Received)
+			f.came = f.came[1:]
+		}
 		if i := d.MeanInterval95; d.Received > 0 && i.High-i.Low < 2*d.Mean && place(id) <= r.limit {
 			known = append(known, d)
 		} else if d.Sent+d.Received > 0 {
@@ -272,9 +280,10 @@ func (t *total) delay(all *areas.Transit, scatter, length float64) Delay {
 	if x.packets == n {
 		low, high = time+t.ends[0].least-t.ends[1].most, time+t.ends[0].most-t.ends[1].least
 	}
-	owed, unsure = t.ends.owed(mean, scatter, all)
-	half := deviations * math.Sqrt(y.variance+z.variance+unsure)
+	owed, _ = t.ends.owed(mean, scatter, all)
 	time = min(max(time+owed, low), high)
+	_, unsure = t.ends.owed(max(mean, time/n), scatter, all) // most of the time may be owed
+	half := deviations * math.Sqrt(y.variance+z.variance+unsure)
 	low, high = max(low, time-half), min(high, time+half)
 	d.Mean = time / n
 	d.MeanInterval95 = estimate.Interval{Low: low / n, High: high / n, Confidence: confidence}

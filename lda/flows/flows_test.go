@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hoplag/hoplag/estimate"
+	"github.com/hoplag/hoplag/estimate/areas"
 	"github.com/hoplag/hoplag/hashing"
 )
 
@@ -41,7 +42,7 @@ func TestFlowWithLatePackets(t *testing.T) {
 			down.Update(late.flow, late.packet, late.time)
 			down.Update(2, 7<<32, 30*length+5e7)
 		}
-		w.Add((cut+1)*length, up, down)
+		w.Add((cut+1)*length, up, down, estimate.Interval{})
 	}
 	w.End()
 	known, unknown := w.Report(1, 0, false)
@@ -51,6 +52,10 @@ func TestFlowWithLatePackets(t *testing.T) {
 	got = known[0]
 	if want := (60*5e6 + 2.7e9) / 61; math.Abs(got.Mean-want) > 0.03*want || !got.MeanInterval95.Contains(want) {
 		t.Errorf("mean %.4g in %v, want %.4g", got.Mean, got.MeanInterval95, want)
+	}
+	x := total{received: 1, exact: span{1, 1e5, 0, 0}, ends: edges{{1, 1, 76e6, 184e6}}} // most of its time was before the report
+	if i := x.delay(&areas.Transit{Greatest: 480e6}, 1, 1e9).MeanInterval95; !i.Contains(95.6e6) {
+		t.Errorf("%v does not hold 95.6 ms", i)
 	}
 }
 
@@ -84,7 +89,7 @@ func traceFlows(seed uint64, number int, gap func(r *rand.Rand, at float64) floa
 			continue
 		}
 		idle = len(up[cut].rows)+len(down[cut].rows) == 0
-		w.Add(int64(cut+1)*length, up[cut], down[cut])
+		w.Add(int64(cut+1)*length, up[cut], down[cut], estimate.Interval{})
 		if (cut+1)%10 == 0 {
 			w.End()
 		}
@@ -190,7 +195,7 @@ func TestRoom(t *testing.T) {
 				}
 			}
 		}
-		if w.Add((cut+1)*1e8, tables[0], tables[1]); cut%10 == 9 {
+		if w.Add((cut+1)*1e8, tables[0], tables[1], estimate.Interval{}); cut%10 == 9 {
 			w.End()
 			known, _ := w.Report(1, 3e8, true)
 			if n := len(known); n > 0 != (cut > 700) || n > 0 && known[0].MeanInterval95.High > 10e6 {
@@ -216,7 +221,7 @@ func TestFlowsComeAndGo(t *testing.T) {
 				}
 			}
 		}
-		if w.Add((cut+1)*1e8, tables[0], tables[1]); cut%10 == 9 {
+		if w.Add((cut+1)*1e8, tables[0], tables[1], estimate.Interval{}); cut%10 == 9 {
 			w.End()
 		} else if cut%10 == 2 && cut > 10 {
 			known, unknown := w.Report(1, 0, false)
