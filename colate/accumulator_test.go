@@ -327,7 +327,7 @@ func TestEstimateAllocations(t *testing.T) {
 }
 
 // A flow that shares all of its few counters with another cannot be told from a larger flow by them. With its
-// record in doubt the interval holds that; without one, of two hundred small flows one has an answer at most.
+// record in doubt the interval holds that; without one, at most one of two hundred small flows has an answer.
 func TestSharedByChance(t *testing.T) {
 	for _, c := range []struct{ counters, perFlow, flows, least, shape, known float64 }{
 		{2000, 2, 400, 150, 2, 1}, {9000, 4, 400, 150, 2, 1}, {51, 8, 3000, 1, 0.8, 0}, {51, 2, 3000, 1, 0.8, 0},

@@ -148,8 +148,8 @@ func cutSeconds(counters int) Config {
 	return c
 }
 
-// Minutes in which the flow alone waited and lost, the first and the last too, are not told from the others' packets: the
-// interval holds them, or there is no answer, and the minutes are named. That the others tell is the negative control.
+// Minutes in which the flow alone waited and lost, the first and the last too, are not guessed from the others' packets:
+// the interval holds them, or there is no answer, and the minutes are named. Guessing them is the negative control.
 func TestDarkMinutes(t *testing.T) {
 	long(t)
 	for from, to := range map[float64]float64{0: 60, 1200: 1320, 3540: 3600} {

@@ -154,9 +154,9 @@ const mostOnTheWay = 2.0
 const sampleShare = 0.25
 
 // Plan returns the Config that keeps the packets of a Demand as well as its bytes allow; [Config.BitsPerPacket] says what they take.
-// Counters, with the records of all flows, say more of large flows, and samples of small ones. Samples get a quarter of the bytes:
-// small flows are off by more than if samples had all, and large ones by more than if counters had. Of more counters than one for
-// six packets some would be folded: what they leave pays for more samples, and once all packets are sampled more bytes buy nothing.
+// Counters, with the records of all flows, say more of large flows, and samples of small ones. Samples get a quarter of the bytes: small
+// flows are off by more than if samples had all, and large ones by more than if counters had. If there were more than one counter for
+// six packets, some would be folded: their bytes pay for more samples instead, and once all packets are sampled, more bytes buy nothing.
 // Without records samples say more, and get all bytes. The error wraps [estimate.ErrConfig] if it is out of range or no Config meets it.
 func Plan(d Demand) (c Config, err error) {
 	switch {

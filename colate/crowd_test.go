@@ -14,8 +14,8 @@ import (
 	"github.com/hoplag/hoplag/internal/traffic"
 )
 
-// crowd is 60 flows of 50 to 1,000 packets over six periods of a second. Their mean
-// delays are some parts of a period; a packet of each is longer by a factor, at a chance.
+// crowd is 60 flows of 50 to 1,000 packets over six periods of a second. Their mean delays are some parts of a
+// period; some packets of each, by chance, take longer by a factor.
 func crowd(delay, chance, factor float64) func(*rand.Rand) []passage {
 	return func(rng *rand.Rand) (all []passage) {
 		for i := range 60 {
@@ -228,7 +228,7 @@ func (a *asked) ask(t *testing.T, w world, all []passage, factor float64) {
 	}
 }
 
-// Of a crowd, intervals hold, whatever its packets do:
+// Intervals of a crowd hold, whatever its packets do:
 //   - Records of half or twice the packets are refused, or the counters' own numbers taken.
 //   - Delays that wrap a counter's sum are refused.
 //   - Samples find packets that take longer than a period, in a later epoch.
@@ -238,8 +238,8 @@ func (a *asked) ask(t *testing.T, w world, all []passage, factor float64) {
 //   - Packets that wait alike, in spells of their own or of all, are no more of a sample than
 //     the spells are. What always waits alike is still known in units only.
 //   - Where none come for some epochs, those that were sent have waited, before the window, too.
-//   - Of a lag that grows samples tell, and counters of few flows.
-//   - Of delays that are alike but for one packet in a hundred, counters do not tell whose that was.
+//   - Samples tell of a lag that grows, and so do counters of few flows.
+//   - Where delays are alike but for one packet in a hundred, counters do not tell whose that was.
 //   - Where none are sent every other second, those that come then are slow.
 //   - In a window that begins after a stall, intervals are as narrow as if there had been none. Where a tenth is
 //     lost, means are off by half as much again as 600 exponential delays, at most.
@@ -342,7 +342,7 @@ func few(rng *rand.Rand) (all []passage) {
 	return all
 }
 
-// Where flows are few, one that shares a counter is in none of the absent flows'. Intervals of the largest
+// Where flows are few, one that shares a counter with another is in no absent flow's. Intervals of the largest
 // flows hold, too, whether their packets are on record or read from the counters, and none is refused.
 func TestFewFlows(t *testing.T) {
 	long(t)

@@ -261,7 +261,7 @@ func (q *query) add(step span, entries []foundEntry, c *comparison, counts bool)
 	for i := range c.at {
 		c.table.put(i, q.sums[0][i], q.sums[1][i])
 	}
-	// An epoch that the first point lacks, before others, and in which more came than had not come of those sent.
+	// An epoch that the first point lacks, though it has later ones, and in which more packets came than were still to come.
 	lone := packets[0] == 0 && packets[1] > q.owed && slices.ContainsFunc(q.found, func(e foundEntry) bool { return e.point == 0 })
 	if lone {
 		c.table.lone |= 3 << c.table.epochs // and those that cross its end

@@ -152,7 +152,7 @@ func TestUnevenEpochs(t *testing.T) {
 }
 
 // An epoch that one point lost is not taken for one without packets. Without this 26 of 40 intervals hold. Nor do
-// packets that came in it take for long.
+// packets that came in it count as slow.
 func TestLostEpoch(t *testing.T) {
 	for point := range 2 {
 		w, s := world{config: cutAt(1e9)}, score{}

@@ -88,8 +88,8 @@ func (s *sampling) matched(r joint.FlowRecord) (both, strange []passed, all floa
 	return f.kept[from:to], f.kept[:from], all, n > 0 && (to == len(f.kept) || late <= most*n)
 }
 
-// means returns the samples' means of flows of whose packets only the second point has seen none. Packets vary as parts of their flow's
-// mean: all alike, whether fast or slow, and more where those of all counters vary more than all samples do.
+// means returns the samples' means of flows, except those of which the second point has seen packets that the first has not. Packets vary
+// as parts of their flow's mean: all alike, whether fast or slow, and more where those of all counters vary more than all samples do.
 func (s *sampling) means(flows []joint.FlowRecord, variance float64) []joint.Sample {
 	if s.config.OneIn == 0 {
 		return nil
@@ -108,8 +108,8 @@ func (s *sampling) means(flows []joint.FlowRecord, variance float64) []joint.Sam
 	return means
 }
 
-// of returns what samples say of a flow, of which packets that take longer than any sample waits may raise the
-// mean. It reports false if they are too few, or do not tell. Its counters tell, too, unless they are empty.
+// of returns what samples say of a flow, whose mean may be higher by packets that take longer than any sample
+// waits. It reports false if they are too few, or do not tell. Its counters tell, too, unless they are empty.
 func (s *sampling) of(r joint.FlowRecord, clocks bool, all *common, own *tally, beyond float64) (o sampled, ok bool) {
 	both, only, packets, ok := s.matched(r)
 	n, strange := float64(len(both)), float64(len(only))
@@ -271,8 +271,8 @@ func (f *sampled) off(confidence float64) (high, low float64) {
 	return high, low
 }
 
-// often returns how many times as often as in the samples of all flows packets may be slow that were not sampled: they may be in the
-// flow more often than in all others, and in these than in their samples. The parts by which two Poisson numbers are off add up as squares.
+// often returns how many times as often packets that were not sampled may be slow as all flows' samples are: they may be in the flow more
+// often than in all others, and in these than in their samples. The parts by which two Poisson numbers are off add up as squares.
 func (f *sampled) often(confidence float64) float64 {
 	few := estimate.DeviationInterval(1, uint64(2*f.rare*f.others/(f.rare+f.others))+2, confidence).Low
 	return (1 + 1/max(f.rare, 0.01)) / (few * few)

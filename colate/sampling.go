@@ -131,8 +131,8 @@ func (s *sampling) find(key uint32) *flowSamples {
 	return &s.flows[at]
 }
 
-// enough is the number of flows that are asked for from which on their own samples tell what they may hide. Of fewer, others' do, too:
-// those in so many blocks of an epoch.
+// enough is the least number of flows asked for whose own samples tell what they may hide. If there are fewer, others' samples tell
+// it, too: those in so many blocks of an epoch.
 const enough, aside = 100, 4
 
 // put adds those of an epoch's samples that are of the flows. If these are few, others tell what they may hide.
@@ -144,7 +144,7 @@ func (s *sampling) put(samples []sample, down, live bool) {
 	}
 }
 
-// read adds the samples of an epoch in a store. Of the second point, the times are corrected.
+// read adds the samples of an epoch in a store, and corrects the times of the second point.
 func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live, corrected bool) (err error) {
 	blocks := sampleBlocks(h.sampled)
 	s.blocks = s.blocks[:0]
@@ -171,7 +171,7 @@ func (s *sampling) read(r *epochReader, e *foundEntry, h *epochHead, down, live,
 
 // match pairs what both points have after an epoch, in which they sampled packets with tags below a limit. A
 // packet that the second has not seen within ahead periods, or the delay that it may take, is lost. If the first
-// lacks the epoch, nobody knows of those that come then, or cross its end, when they were sent.
+// lacks the epoch, nobody knows when those were sent that come then, or cross its end.
 func (s *sampling) match(epoch span, limit uint32, lone bool) {
 	period, least := epoch.end-epoch.start, min(s.limit, limit)
 	patience := max(ahead*period, s.delay)

@@ -64,8 +64,8 @@ func TestCopiesAreNotSlow(t *testing.T) {
 	}
 }
 
-// Copies of one packet are not taken for others, leave the samples of other flows
-// their room, and cost their own flow these packets only.
+// Copies of one packet are not taken for others, leave the samples of other flows their room, and cost their
+// own flow only these packets.
 func TestCopiesAreNotSampled(t *testing.T) {
 	c := minutes(2000)
 	c.OneIn, c.Samples = 8, 2000
@@ -230,8 +230,8 @@ func TestSlowFlowsAmongOthers(t *testing.T) {
 	}
 }
 
-// Counters show slow packets that no sample shows, those of all that one flow's may have had, and those in epochs of their own.
-// Where all of a flow's counters lose some, other flows' samples show them. Else 131 of 300 deviations hold, and 83 of 200.
+// Counters show slow packets that no sample shows, also in epochs of their own, and they may all be of one flow. Where all of a
+// flow's counters lose some, other flows' samples show them. Without either, 131 of 300 deviations hold, and 83 of 200.
 func TestSlowPacketsInCounters(t *testing.T) {
 	for loss, pass := range map[float64]func(*rand.Rand) []passage{
 		0: slow(60, 180_000, 6, 3000, 1), 1e-9: slow(5, 50_000, 6, 20_000, 5), 0.1: slow(40, 120_000, 120, 500, 5),

@@ -25,9 +25,9 @@ type StoreOptions struct {
 	Age, Bytes int64
 	// Delay is how many nanoseconds packets take at most, and clocks differ, in all. Append warns if the counters
 	// cannot tell such delays; of a second, or a 60th of the Period if that is shorter, if Delay is 0. Sampled
-	// packets that take longer than both Delay and eight Periods count as lost. What only the second point saw is
-	// a copy if eight Periods are longer than Delay, or two minutes if that is 0; or else it may have been on its
-	// way for long, and intervals are as wide. In [Path.Decode], which holds fewer epochs, three must be longer.
+	// packets that take longer than both Delay and eight Periods count as lost. What only the second point saw is a
+	// copy if eight Periods are longer than Delay, or two minutes if that is 0; otherwise it may have been on its way
+	// for long, and intervals allow for that. In [Path.Decode], which holds fewer epochs, three must be longer.
 	Delay int64
 	// ReadOnly opens a store that another process may be writing to. Each query finds what has been written and
 	// removed since. Nothing is repaired, and Append and retention fail.

@@ -9,8 +9,8 @@ import (
 )
 
 // craft returns n different packets of 40 bytes that have one digest under a known seed: their first word makes
-// the first factor zero, so that the second word, which the factor swallows, is the attacker's to count in. The
-// last word is one that packets of the same digest share.
+// the first factor zero, so that the attacker can count in the second word, which the factor swallows. The last
+// word is one that packets of the same digest share.
 func craft(seed uint64, last uint64, n int) [][]byte {
 	packets := make([][]byte, n)
 	key, _ := slowSplit(seed, root3+2*40)

@@ -16,7 +16,7 @@ const (
 	etherQinQ = uint16(typeQinQ>>8 | typeQinQ&0xff<<8)
 
 	plainSize = 14 + 20 + transportSize     // the least that is captured of a plain IPv4 packet
-	longer    = 20                          // by so much is the header of IPv6 longer
+	longer    = 20                          // by which the header of IPv6 is longer
 	stamped   = tcpHeaderSize + 12 + 4      // a TCP header with timestamps alone, and four bytes
 	prefix4   = 0xffff << 16                // of the second word of an IPv4-mapped address
 	outer     = 14 + 20 + udpHeaderSize + 8 // the least that is before a frame inside VXLAN

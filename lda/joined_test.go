@@ -163,8 +163,8 @@ func TestLossAfterPause(t *testing.T) {
 	}
 }
 
-// If one point cuts later than the other by more than packets take, packets come before they are sent, and
-// reports hold or are refused. As ages of packets on their way theirs would make half of the intervals miss.
+// If one point cuts later than the other by more than packets take, packets come before they are sent, and reports
+// hold or are refused. If theirs counted as ages of packets on their way, half of the intervals would miss.
 func TestCutsApart(t *testing.T) {
 	for _, later := range []int64{4e6, 20e6, 60e6} {
 		var mean covered
@@ -187,8 +187,8 @@ func TestCutsApart(t *testing.T) {
 	}
 }
 
-// Copies that are sent one after another, are slow and are lost more often than others: the mean holds those that came, and
-// quantiles hold that copies are never alone. If losses were taken to spare copies, most means would be wrong, and so would every p95.
+// Copies that are sent one after another, are slow and are lost more often than others: intervals hold the mean of those that came, and
+// quantiles of copies that are never alone. If losses were taken to spare copies, most means would be wrong, and so would every p95.
 func TestCopiesThatAreLost(t *testing.T) {
 	var mean, blind, slow covered
 	for seed := range uint64(3) {
@@ -261,7 +261,7 @@ func TestWaitingIsNotLoss(t *testing.T) {
 }
 
 // Where most cells always have packets on their way, a report loses 500 give or take 200, and what was lost before
-// widens no mean. By what is known of a moment's packets, 6 of these 7 lose more or fewer, and 1 is wide.
+// widens no mean. By what a moment's packets tell, 6 of these 7 would lose more or fewer, and 1 be wide.
 func TestLossesOfBusyCellsAreEven(t *testing.T) {
 	t.Parallel()
 	run, far, wide := cutTraffic(t, 1, 260, 5000, exponentialDelay(3*cutInterval), 0.01), 0, 0

@@ -154,10 +154,10 @@ func (run *cutRun) came(from, to int64) (estimate.Empirical, float64) {
 	return estimate.NewEmpirical(all), of.StdDev()
 }
 
-// Of few packets most are alone: intervals of quantiles and the deviation are as wide as the others leave them. As if there
-// were ever so many others, those of quantiles would be five times as wide, except for the steps from packet to packet. Where
-// a clock is behind, those alone were sent in the report, and half of them received before: as if none were, most would miss.
-// So they would where sixteen ids come in turn, so that none is alone that is on its way when the next one like it is sent.
+// Of few packets most are alone: intervals of quantiles and the deviation are as wide as the others leave them. If there were any
+// number of others, those of quantiles would be five times as wide, except for the steps from packet to packet. Where a clock is
+// behind, those alone were sent in the report, and half of them received before: if none counted as such, most would miss. So
+// they would where sixteen ids come in turn, so that none is alone that is on its way when the next one like it is sent.
 func TestMostAreAlone(t *testing.T) {
 	for i, behind := range []int64{0, 5e8, 0} {
 		var held, narrow covered

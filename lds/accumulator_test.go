@@ -63,8 +63,8 @@ func (x *timeline) addAll(t testing.TB, a *Accumulator) {
 	}
 }
 
-// What is outstanding may be lost, and counts as lost after a patience: half as long again as packets take, and
-// not some number of intervals. After a Reset it is not counted again; and a Gap forgets what was on its way.
+// What is outstanding may be lost, and counts as lost after a patience, which is half as long again as packets take,
+// not a number of intervals. After a Reset it is not counted again; and a Gap forgets what was on its way.
 func TestLossesAreTold(t *testing.T) {
 	a := mustAccumulate(t, lossless)
 	holds := func(what string, sent, overdue, lost uint64) {
@@ -123,9 +123,9 @@ func TestLatePacketIsTakenBack(t *testing.T) {
 	}
 }
 
-// Packets that are lost among slow ones are known to be only long after, when what was sent then has been added up. They still
+// It is known only long afterwards, when what was sent then has been added up, that packets were lost among slow ones. They still
 // count, and a span that lost some does not pass for exact. Where hardly any slow packet comes before its cell loses another one,
-// all slow ones pass for lost. That some came shows, and widens intervals; the control, without that, misses.
+// all slow ones pass for lost. That some came shows, and widens intervals; the control ignores it, and misses.
 func TestLossesThatShowLater(t *testing.T) {
 	skipShort(t)
 	c := DefaultConfig
@@ -164,7 +164,7 @@ func TestLossesThatShowLater(t *testing.T) {
 }
 
 // Cells of busy flows always have packets on their way, so what they lost is known at the end, long after the first intervals were added
-// up. That is corrected then, also in bursts, among short intervals: delays were 15 % too long. Each is known to within a second.
+// up. That is corrected then, also for bursts: delays were 15 % too long. When each was lost is known to a second.
 func TestLossesOfBusyCells(t *testing.T) {
 	c, random, off, lost := lossless, rand.New(rand.NewPCG(3, 8)), 0.0, 0.0
 	c.Columns = 400

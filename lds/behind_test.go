@@ -125,7 +125,7 @@ func TestHiddenCopies(t *testing.T) {
 // How long others took in the same intervals is told by whole spans: areas of intervals are delays only where
 // nothing crosses cuts. Where a fifth is lost, some flows are in uncertain cells alone. Decode once guessed
 // their delays from these cells' sums, as if they were certain, and trusted its guesses: 37 of 200 missed. Nor
-// are they sure where many packets are on their way at once because cells agree: there 10 of 100 missed.
+// are they sure because cells agree where many packets are on their way at once: there 10 of 100 missed.
 func TestConstantDelaysAmongLosses(t *testing.T) {
 	c, answers, decoded := DefaultConfig, 0.0, 0.0
 	for i, took := range []int64{5e7, 1e8, 2e8, 3e8, 6e8, 1e8, 2e8} {
@@ -202,8 +202,8 @@ func holding(t *testing.T, a *Accumulator, flows map[hashing.Flow]*flowTruth) (o
 	return o
 }
 
-// A copy that comes while others are on their way shows where fewer than none are outstanding later, though others
-// hide it again, and none is known of elsewhere.
+// A copy that comes while others are on their way shows later, where fewer than zero are outstanding, though
+// others hide it again and no other copy is known of.
 func TestOneCopy(t *testing.T) {
 	c, out := lossless, 0
 	c.Columns = 500
@@ -226,9 +226,9 @@ func TestOneCopy(t *testing.T) {
 	}
 }
 
-// Where slow packets come twice, cells receive more than was sent. If nothing was lost, each may be as slow as
-// any that is known, not as the report is long, and no more intervals are wide than copies come after the next
-// cut. Where as many are lost as come twice, Lost still counts them. Where a third come twice, there is no answer.
+// Where slow packets come twice, cells receive more than was sent. If nothing was lost, each may be as slow as any that is
+// known, though not as slow as the report is long, and no more intervals are wide than there are copies that come after the
+// next cut. Where as many are lost as come twice, Lost still counts them. Where a third come twice, there is no answer.
 func TestCopies(t *testing.T) {
 	c := DefaultConfig
 	c.Columns = 500
@@ -294,8 +294,8 @@ func TestHeldPacketsAreLate(t *testing.T) {
 }
 
 // What a stall holds over a report's end passes for lost, and comes in the next report: a flow's mean may be greater
-// by what came for it. By what came for all, one in eight misses. A stall that is over does not change what others
-// took, with which flows that lose some are compared: means are off in half of them if it does.
+// by what came for it. If it were by what came for all, one in eight would miss. A stall that is over does not change
+// how long others took, with which flows that lose some are compared. If it did, half of their means would be off.
 func TestStallOverAnEnd(t *testing.T) {
 	for end, loss := range map[int64]float64{82e9: 0, 75e9: 0.05} {
 		var took, came [300]float64

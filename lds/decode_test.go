@@ -73,7 +73,7 @@ func (v interval) median(means []float64, low, high float64) float64 {
 }
 
 // coverage returns by how many deviations the share of flows whose means are in their intervals, widened by a
-// factor, is below 95 %: below 0 if it is above.
+// factor, is below 95 %, or a number below 0 if it is above.
 func (v interval) uncovered(r joint.Result, factor float64) float64 {
 	missed := 0.0
 	for i, mean := range v.means {
@@ -250,7 +250,7 @@ func TestKnownPacketsStay(t *testing.T) {
 }
 
 // Where there are so few flows that cells do not tell how far packets are apart, a flow of which some cells lost
-// packets has no interval, and not one as if the others were all of it.
+// packets has no interval, instead of one as if the others were all of it.
 func TestFewFlowsAmongLosses(t *testing.T) {
 	answers, bounded, outside := 0, 0, 0
 	for seed := range uint64(40) {

@@ -57,7 +57,7 @@ func (o *others) meanError(own *content) (scale, far float64) {
 		o.unlike(n, part, mean)
 		off, far = o.quantiles()
 	}
-	// Which of the flow's packets are in the cell is chance, and so is how long those took that are not known.
+	// Which of the flow's packets are in the cell is chance, and so is how long the unknown ones took.
 	if part < 1 {
 		sampled = o.single * (1 - part) / n
 	}

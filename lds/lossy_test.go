@@ -151,10 +151,10 @@ func TestBurstsAmongCuts(t *testing.T) {
 	}
 }
 
-// Few flows in many columns have no neighbours, and the same packets in several rows. All cells together tell
-// how far apart packets are, so that flows of which rows that sample alone lost nothing have an interval that
-// holds. Where many copies come, perhaps of the slow packets, flows have no interval. Where few come, cells
-// without copies hold only fast packets and seem exact; intervals allow for what copies may have taken.
+// Few flows in many columns have no neighbours, and the same packets in several rows. All cells together tell how far
+// apart packets are, so that flows that lost nothing in rows that sample, and only there, have an interval that
+// holds. Where many copies come, perhaps of the slow packets, flows have no interval. Where few come, cells without
+// copies hold only fast packets and seem exact; intervals allow for what copies may have taken.
 func TestFewFlowsHaveIntervals(t *testing.T) {
 	const few = 1e8
 	for _, twice := range []float64{math.Inf(1), 25e6, few} { // what takes longer comes twice, and nothing is lost

@@ -56,7 +56,7 @@ func TestPlanKeepsItsPromise(t *testing.T) {
 }
 
 // That holds for random demands, too: for each by itself, and for all of a kind together, where six tenths of
-// what it promises would be too little. Of eight flows that share a bucket, as many may fail at once.
+// what it promises would be too little. The eight flows that share a bucket may all fail at once.
 func TestPlansOfAnyDemand(t *testing.T) {
 	var failed, planned, variance [6]float64 // by table, sketch and both, without loss and with
 	r, refused := rand.New(rand.NewPCG(84, 1)), 0

@@ -125,7 +125,7 @@ func TestTableHold(t *testing.T) {
 	}
 }
 
-// Shards of different flows, merged, are one table while there is room, and then hold those of most packets.
+// Shards of different flows, merged, are one table while there is room, and then hold the largest ones.
 func TestTableMerge(t *testing.T) {
 	all, _ := tableTraffic(5, 400, 512, 0)
 	for _, flows := range []int{4096, 64} {
@@ -270,9 +270,9 @@ func TestTableHoldsTheLarge(t *testing.T) {
 	}
 }
 
-// A flow that lost packets is known by a sample of them, and one that was admitted late by those that came
-// since. Its interval holds although one packet in thirty is slow, in a table for few flows, for many, and for
-// a tenth of them; and where only flows lose that take ten times as long as the others, and are farther apart.
+// A flow that lost packets is known by a sample of them, and one that was admitted late by those that came since. Its
+// interval holds although one packet in thirty is slow, in a table for few flows, for many, and for a tenth of them;
+// and where the only flows that lose packets take ten times as long as the others, and are farther apart.
 func TestTableIntervalsHold(t *testing.T) {
 	for _, test := range []struct {
 		flows  int

@@ -114,9 +114,9 @@ func (b *tableBucket) read(f hashing.Flow) (s scatter) {
 // farDegrees are degrees of freedom that tell a variance where one packet in five hundred is slow.
 const farDegrees = 2048
 
-// others returns the variance of the delays of flow f's packets, and that of the times at which packets were sent. Its own
-// cells are at most three, so other flows tell, of its bucket and those that follow. The packets of a flow that differs
-// from others may be as far from each other as it is from them. If hardly any flow has two cells, that is infinite.
+// others returns the variance of the delays of flow f's packets, and that of the times at which packets were sent. The flow
+// has at most three cells, so other flows tell, those of its bucket and of the next ones. The packets of a flow that
+// differs from others may be as far from each other as it is from them. If hardly any flow has two cells, that is infinite.
 func (b *tableBucket) others(f hashing.Flow, mean float64) (variance, times float64) {
 	origin, known := b.around.origin(&b.up.stamp)
 	squares, degrees := 0.0, 0.0

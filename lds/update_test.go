@@ -64,7 +64,7 @@ func fill(t testing.TB, c Config, stream []passed) (up, down *Sketch) {
 	return up, down
 }
 
-// skipShort leaves out statistics that one goroutine makes, under the race detector.
+// skipShort leaves out the statistics of a single goroutine under the race detector.
 func skipShort(t *testing.T) {
 	if testing.Short() {
 		t.Skip("statistics")

@@ -13,8 +13,8 @@ import "math"
 // (1−u)·a − u·b; this gives the mean within 0.3 %.
 //
 // The height of the bridge from zero to zero, √(8/π·u(1−u)T)·σ, is learned by doublings of the time since the
-// period's beginning and the time left, that of a typical packet with it: never zero. When packets came is not
-// known within a span of T + a − b; the deviation is in proportion to it.
+// period's beginning and of the time left, which is never zero, as it includes a typical packet's. When packets
+// came is not known within a span of T + a − b; the deviation is in proportion to it.
 //
 // A burst makes waits rise slowly and fall fast. So estimates from or to one known packet are multiplied by a learned
 // factor, and those between two drawn to the straight line.

@@ -184,7 +184,7 @@ func TestHeldUp(t *testing.T) {
 	}
 	for i, pause := range []int64{0, 3000, -5000, 0, 1000} {
 		n, every, load := 40_000, 20, 0.5
-		if i > 2 { // short pauses do most harm by the periods that they end: all others seem to wait longer
+		if i > 2 { // short pauses do most harm by ending periods: all other packets seem to wait longer
 			n, every, load = 300_000, 100, 0.7
 		}
 		events = late(t, queue.RLIConfig, 1, n, every, load, func(int) int64 { return pause })

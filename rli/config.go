@@ -42,7 +42,7 @@ type Config struct {
 	ReferenceBytes int    // size of a reference packet, 1 to 65,536, counted as other packets' are
 	Method         Method // how delays are estimated
 	// Buffer is the number of packets that can wait for the next reference: 1 to 2^24, and at least the injector's longest
-	// distance, Every or Sparse plus a quarter, twice if references may be lost; 0 with Left. When full, it is doubtful.
+	// distance, Every or Sparse plus a quarter, twice if references may be lost; 0 with Left. What a full one holds is doubtful.
 	Buffer int
 	// Flows is the number of flow records, 1 to 2^26. When all are in use, a new flow replaces one that is old
 	// or has few packets, or goes unrecorded: see Counts.

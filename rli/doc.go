@@ -30,7 +30,7 @@
 //   - [Auto] interpolates within busy periods of the link. A packet that departs later than the link could have sent it
 //     found the link idle, and did not wait; packets behind it wait for no longer than the link has been busy. Auto learns
 //     the link's rate and base delay, the errors of timestamps and the drift of the clocks, and uses straight lines where
-//     its assumptions conflict with references. Otherwise flows with packets of unusual sizes miss their intervals too often.
+//     its assumptions conflict with references. With lines, flows with packets of unusual sizes miss their intervals too often.
 //
 // # How sure it is
 //

@@ -24,7 +24,7 @@ type Counts struct {
 	Overtaken  uint64 // packets that departed after a reference sent after them, or did not pass the injector
 	References uint64 // passed to Reference or Accept
 	Lost       uint64 // numbers missing between references
-	Refused    uint64 // references that came twice, late, forged, from another injector, or contradict earlier ones
+	Refused    uint64 // references that came twice or late, were forged or another injector's, or contradict earlier ones
 	Steps      uint64 // times that a clock was stepped, or the injector restarted with its clock behind
 	Conflicts  uint64 // times that the link was not as Auto assumes
 }
@@ -142,7 +142,7 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	many := q.seen * q.seen / max(q.fourths, math.SmallestNonzeroFloat64)
 	ratio := (many*q.seen/q.told + least) / (many + least)
 	shared, hidden := q.alike()
-	// Of errors as uncertain as predicted, fourth powers are so many times squared squares: the sum of k has a kth of that.
+	// Fourth powers of errors are so many times those of errors as predicted, for the same squares: for a sum of k, a kth of that.
 	kurtosis, part := q.told*q.told/max(q.foretold, math.SmallestNonzeroFloat64)/many, 1/sum.alike()+shared
 	// All estimates, which learn from references, may be off by two standard errors of these.
 	common := single * 4 * q.squares / max(q.packets*q.told, math.SmallestNonzeroFloat64)
@@ -164,8 +164,8 @@ func (r *Receiver) result(f *record, others uint64) (Result, error) {
 	// A mean square x̄ whose variance is v has 2x̄²/v degrees.
 	res.degrees = max(1/(1/degrees+q.fourths/max(2*q.seen*q.seen, math.SmallestNonzeroFloat64)), 1)
 	far, off := q.span, min(untestedErrors*res.single, q.span)
-	// Stamps may all be off alike, by half of their grain, or each by itself, and so may packets behind references. Errors
-	// of k stretches that are alike are k of one, of which 2√k, two deviations, are in the interval: all of a few.
+	// Stamps may all be off alike, by half of their grain, or each by itself, and so may packets behind references. Alike
+	// errors of k stretches are k times one, of which 2√k, two deviations, are in the interval: all, if they are few.
 	alike := (q.slack-tolerance)/2 + late + q.behind/max(float64(r.total.count()), 1)*max(1-2/math.Sqrt(stretches), 0)
 	// Packets on both sides of a lost reference, and those that none shows, may be further off than what is known.
 	missed := q.gone / max(q.gone+q.references, 1) // while no packet was

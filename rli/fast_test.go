@@ -2,7 +2,7 @@ package rli
 
 import "testing"
 
-// TestEnter: a stretch counts once, and when no more fit, packets still count, and so do errors that are too small to.
+// TestEnter: a stretch counts once. When no more fit, packets still count, and so do errors too small to change a sum.
 func TestEnter(t *testing.T) {
 	r := record{}
 	for _, stretch := range []uint32{4, 4, 6} {

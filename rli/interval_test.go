@@ -118,8 +118,8 @@ func TestFewReferences(t *testing.T) {
 }
 
 // TestBeforeReferences: at low load the first references may all find the queue empty, and lines look exact. Packets of
-// that time are as unsure as lines prove to be; and lines that are off by a lot once in ten times miss no more often for
-// that. Flows of one packet show both. The negative control is the intervals that hold four times in five.
+// that time are as unsure as lines prove to be; and where lines are off by a lot once in ten times, intervals miss no more
+// often for that. Flows of one packet show both. The negative control is the intervals that hold four times in five.
 func TestBeforeReferences(t *testing.T) {
 	for _, m := range []rli.Method{rli.Linear, rli.Auto} {
 		flows, outside := 0.0, map[float64]float64{}
@@ -291,8 +291,8 @@ func TestLostPackets(t *testing.T) {
 	}
 }
 
-// TestBaseAfterLoss: a reference seems to find the link idle if its packet is lost behind that, and its delay to be the
-// least. Those after it show that it was not.
+// TestBaseAfterLoss: if a reference's packet is lost behind the link, the reference seems to have found the link idle,
+// with the least delay. Those after it show that it had not.
 func TestBaseAfterLoss(t *testing.T) {
 	r, j := newReceiver(t, config(rli.Auto)), must(rli.NewInjector(rli.InjectorConfig{Every: 1}))
 	for at := int64(0); at < 4e6; at += 1e4 {

@@ -2,9 +2,9 @@ package rli
 
 import "cmp"
 
-// An order follows the numbers and times of one injector's references, so that late, forged and broken ones do no harm:
-// with a later number but sent earlier, or with a delay far below all others. A stepped clock looks the same, so these are
-// left out until a few in a row agree; tagged ones that were sent before others for good: somebody may replay old ones.
+// An order follows the numbers and times of one injector's references, so that late, forged and broken ones do no harm: with a
+// later number but sent earlier, or with a delay far below all others. A stepped clock looks the same, so these are left out
+// until a few in a row agree. Tagged ones that were sent before others are left out for good, as somebody may replay old ones.
 type order struct {
 	begun          bool
 	top            uint64 // the largest number
@@ -117,8 +117,8 @@ func (r *Receiver) forget() {
 	r.link.relax(r.slack)
 }
 
-// An account compares how many packets the injector saw with how many departed. First come, first served, the
-// number missing can only grow. If it shrinks, packets were overtaken.
+// An account compares how many packets the injector saw with how many departed. Where the first come is the
+// first served, the number missing can only grow. If it shrinks, packets were overtaken.
 type account struct {
 	told    uint32 // packets that departed
 	begun   bool

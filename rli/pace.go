@@ -110,8 +110,8 @@ func (r *tracker) grind(received int64) {
 	}
 }
 
-// A meter learns the rate of the link. From when a reference joined the queue, the least delay after it was sent at the
-// latest, packets depart back to back until it departs, in the time that bytes take and an overhead for each.
+// A meter learns the rate of the link. Once a reference has joined the queue, at the latest the least delay after it
+// was sent, packets depart back to back until it does. They take the time of their bytes, and an overhead each.
 type meter struct {
 	spans              [64]span
 	n                  int

@@ -6,8 +6,8 @@ import (
 	"github.com/hoplag/hoplag/hashing"
 )
 
-// quality records how far off estimates of references are, each from its neighbours as if it had not come, on
-// behalf of all packets since the one before. A residual is an error over a typical predicted one.
+// quality records how far off estimates of references are, each made from its neighbours as if it had not come,
+// on behalf of all packets since the one before. A residual is an error over a typical predicted one.
 type quality struct { // sums:
 	references float64
 	seen       float64 // squares of errors, for each packet
@@ -89,8 +89,8 @@ func (r *Receiver) meet(f hashing.Flow, off float64) {
 	t.sum, t.squares, t.n, t.number = t.sum+x, t.squares+x*x, t.n+1, r.gap
 }
 
-// alike returns the part of their errors that a flow's stretches have in common: what pairs of errors say and, unless
-// these tell it to within an eighth, what chance may hide: that is then hidden, instead.
+// alike returns the part of their errors that a flow's stretches have in common: what pairs of errors say and what
+// chance may hide. If pairs tell it to within an eighth, the latter is not added, but returned as hidden.
 func (q *quality) alike() (part, hidden float64) {
 	chance := math.Sqrt(q.commonest)
 	if q.twins == 0 {
@@ -109,7 +109,7 @@ func (r *Receiver) test(right mark) {
 		return
 	}
 	line, of := lineBetween(&r.earlier, &right), &r.left
-	// Of a packet that is larger than its neighbours, the delay is longer than the line's.
+	// The delay of a packet that is larger than its neighbours is longer than the line's.
 	larger := float64(of.bytes) - float64(r.earlier.bytes+right.bytes)/2
 	if r.config.Method == Left {
 		line, of, larger = lineBetween(&r.left, nil), &right, float64(right.bytes-r.left.bytes)

@@ -55,7 +55,7 @@ func (r *record) enter(n uint64, stretch uint32, errors float32) {
 	r.partial += errors
 }
 
-// begin ends the latest stretch, begins another, and counts so many more. It is called, so that enter is not.
+// begin ends the latest stretch, begins another, and counts so many more. It is not inlined, so that enter can be.
 //
 //go:noinline
 func (r *record) begin(stretch uint32, more uint64) {

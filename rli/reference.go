@@ -79,8 +79,8 @@ func (k *key) open(data []byte) (p ReferencePacket, err error) {
 	return p, p.decode(plain)
 }
 
-// SetKey makes Accept take only references that an Injector with the same secret key has tagged: nobody else can forge
-// or replay one. One whose clock goes back is believed again past its earlier time, or after another SetKey.
+// SetKey makes Accept take only references that an Injector with the same secret key has tagged: nobody else can forge or
+// replay one. One whose clock was set back is believed again once it is past its earlier time, or after another SetKey.
 func (r *Receiver) SetKey(secret [16]byte) {
 	r.key, r.order = key{hashing.SipHashFromKey(secret), true}, order{}
 	r.forget()

@@ -33,9 +33,9 @@ func slow(t *testing.T, seed uint64, n, flows, every int, load float64, size fun
 	return c, pass(t, link, rli.InjectorConfig{Every: every}, n, sized{must(trace.NewPoisson(random)), size}, nil)
 }
 
-// TestSizesOfFlows: each flow has packets of a size of its own, and all wait alike. No packet waits for its own
-// size, so intervals hold whatever it is, and where few packets wait. The negative control is the intervals that hold
-// four times in five.
+// TestSizesOfFlows: each flow has packets of a size of its own, and all wait alike. No packet waits for its own size,
+// so intervals hold whatever that is, and also where few packets wait. The negative control is the intervals that
+// hold four times in five.
 func TestSizesOfFlows(t *testing.T) {
 	const flows = 1000
 	for _, load := range []float64{0.6, 0.05} {

@@ -25,8 +25,8 @@ type rivalStore struct {
 	config colate.Config
 }
 
-// rivals returns counters alone, and what Plan makes of as many bits a packet, with records and without. Plan does
-// not know that three in ten packets are of one flow, whose few counters take next to nothing, and may have its bytes.
+// rivals returns counters alone, and what Plan makes of as many bits a packet, with records and without. Plan does not know that
+// three in ten packets are of one flow, whose few counters take next to nothing, so it is given that flow's bytes, too.
 func rivals(run *experiment.Run, rate float64, dir string) []rivalStore {
 	counters := colate.DefaultConfig
 	counters.Identity, counters.Counters, counters.OneIn, counters.Samples = run.SeedOf("hour"), int(rate*60/hourLoad), 0, 0

@@ -109,7 +109,7 @@ func (p *passage) later(by func(d *departure) int64) {
 	slices.SortStableFunc(p.events, func(a, b departure) int { return cmp.Compare(a.out, b.out) })
 }
 
-// jitter holds each packet for 1 µs on average, and unless it may overtake, for those before it.
+// jitter holds each packet for 1 µs on average and, unless it may overtake, until those before it have left.
 func jitter(overtakes bool) func(*experiment.Run, *passage) {
 	return func(run *experiment.Run, p *passage) {
 		random, last := run.Rand("jitter"), int64(0)

@@ -37,8 +37,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// Collectors are needed in proportion to the work, and the fullest has its share of
-// the pairs at least, and little more where there are many.
+// Collectors are needed in proportion to the work, and the fullest has at least its share of the pairs, and
+// little more where there are many.
 func TestNetwork(t *testing.T) {
 	c := costs{"µs to take a record": {1: 0}, "µs to report": {1: 2e4}} // 100 pairs a second and collector
 	n := network{pairs: 70_000, rate: 1}

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Least collects the samples of one direction for [Tracker.Add]: of each cut the few of least delay, which are more than a
-// tracker ranks. Where clocks drift by more in an interval than delays vary, the least of the interval are all of its one end.
+// Least collects the samples of one direction for [Tracker.Add]: of each cut the few of least delay, which are more than a tracker
+// ranks. Where clocks drift by more in an interval than delays vary, the least of an interval all come from one end of it.
 type Least struct {
 	samples []Sample
 	cut     int64 // the latest,

@@ -212,7 +212,7 @@ func (s *solver) differ(sum, held, noise []float64) {
 }
 
 // usual returns the expected square of how far flow f is from its guess, if only its number of packets is known. What fits
-// the cells is raised to where it is with 95 % at most: few cells may show nothing of what there is.
+// the cells is raised to its upper end of 95 %: few cells may show nothing of what there is.
 func (s *solver) usual(f int) float64 {
 	k, size, part := s.class[f], s.sizeScale(f), 1/max(1, s.Packets[f])
 	off, doubt := s.means[k]-s.above[f], s.doubt[k]

@@ -111,9 +111,9 @@ func fit(parts, square []float64, n int) (k []float64, covariance [][]float64) {
 
 // scales returns by which factors variances are wrong, for flows of which cells leave similar parts unknown. What a cell tells a flow is
 // off its mean by (y − A h)·V/D, where V = D + Σ a²v of the other flows is the variance that it should have. The squares of a flow, in
-// units of V, should add up to its cells, less one, plus what is unknown. So should y − a h, what cells have beyond the flow, times D⁻¹(y
-// − A h). Squares are many times too large if iterations have not ended where V is many times D, and products are too small where guesses
-// explain y. So squares say that variances are too small only if products do, unless the equations are solved to the end.
+// units of V, should add up to its cells' number less one, plus what is unknown. So should y − a h, what cells have beyond the flow,
+// times D⁻¹(y − A h). Squares are many times too large if iterations have not ended where V is many times D, and products are too small
+// where guesses explain y. So squares say that variances are too small only if products do, unless the equations are solved to the end.
 func (s *solver) scales(v, mean, bent []float64, brought []float32, heard []hearing) (k [knownScales]float64) {
 	var degrees, products [knownScales]float64
 	for f, left := range v {
@@ -199,7 +199,7 @@ func (s *solver) deviations(v []float64, brought []float32, heard []hearing, mea
 }
 
 // A company is what flows bring to a cell: the variance of their errors, as a part of D, and how far all are below the mean of their
-// sizes, where cells leave that open. Guesses tend to what is typical, which is less, and what small flows do not get a large one does.
+// sizes, where cells leave that open. Guesses tend to what is typical, which is less, and a large flow gets what small ones do not.
 type company struct{ variance, short float64 }
 
 // scaled returns the variance of flow f's mean in the estimate as weighed, if the variances of f, of D, of others in its cells and of its

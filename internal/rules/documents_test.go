@@ -70,7 +70,7 @@ func TestREADMEProgram(t *testing.T) {
 	if out, err := exec.Command("gofmt", "-l", source).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("the README's program is not formatted: %v %s", err, out)
 	}
-	if out, err := exec.Command("go", "build", "-o", binary, source).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", binary, source).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)

@@ -79,8 +79,8 @@ type span struct{ packets, time, variance, usual float64 }
 // span by span, and what bounds their ages.
 type edges [2]struct{ packets, squares, least, most float64 }
 
-// New returns a Meter of so many flows a report, of cuts of this length, the first of which begins at a time in
-// nanoseconds. Packets may be under way then. There is room for twice as many flows: those of a report that was not told yet keep it.
+// New returns a Meter of so many flows a report, of cuts of this length, the first of which begins at a time in nanoseconds. Packets
+// may be under way then. There is room for twice as many flows: those of a report that has not been told yet keep theirs.
 func New(most int, cut time.Duration, begin int64, underWay bool) *Meter {
 	m := &Meter{areas: areas.New([]int{2 * cells * most}, 64, 32), length: float64(cut), all: map[hashing.Flow]*flow{}, most: most}
 	m.reports = []report{{limit: math.MaxUint64}}
@@ -156,9 +156,9 @@ func (m *Meter) enter(id hashing.Flow) *flow {
 	return f
 }
 
-// Report tells the oldest report that ended: the flows of which packets came and whose mean is known to within itself, slowest first,
-// and, at least and about, how many more there were. Scatter is the variance of delays by the square of their mean, of all packets or
-// of exponential ones if that is more. Whole says that none, waited for so many ns, was under way at the beginning or lost since.
+// Report tells of the oldest report that ended: the flows that received packets and whose mean is known to within itself, slowest first,
+// and about how many more there were at least. Scatter is the variance of delays over the square of their mean, of all packets or, if it
+// is more, of exponential ones. Whole says that no packet, if waited for so many ns, was under way at the beginning or lost since.
 func (m *Meter) Report(scatter, waited float64, whole bool) (known []Delay, unknown int) {
 	if whole {
 		m.areas.Empty(waited)
