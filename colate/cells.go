@@ -65,8 +65,7 @@ func (t *cellTable) windowEnds() [2]uint32 {
 	return [2]uint32{t.ends & t.live &^ (t.live << 1), t.ends & (t.live << 1) &^ t.live}
 }
 
-// edge reports whether the epoch before or after one is not in the table, so that
-// what crosses the cut between them settles late or never.
+// edge reports whether the epoch before or after one is not in the table, so that what crosses the cut between them settles late or never.
 func (t *cellTable) edge(e int) bool {
 	return e == 0 || e == t.epochs-1 || t.spans[e-1].end != t.spans[e].start || t.spans[e].end != t.spans[e+1].start
 }

@@ -215,8 +215,7 @@ func (h *epochHead) join(r row) uint64 {
 	return sum<<c.lowBits() | r.digest<<c.CountBits | r.number&(1<<c.CountBits-1)
 }
 
-// expected returns the sum that this number of packets would have in the
-// middle of the epoch, including the carry from their digests.
+// expected returns the sum that this number of packets would have in the middle of the epoch, including the carry from their digests.
 func (h *epochHead) expected(count uint64) uint64 {
 	return count*uint64((h.start+h.config.Period/2)>>h.config.Shift) + count/2
 }

@@ -4,8 +4,7 @@ import "math"
 
 // A common is what typical cells say about the epochs in a table: how all packets fared.
 //
-// Which cells lose a packet in an epoch is chance, because hashes spread packets over them. So those that lose
-// none stand for the others.
+// Which cells lose a packet in an epoch is chance, because hashes spread packets over them. So those that lose none stand for the others.
 type common struct {
 	mean  [room]float64 // delay, ns
 	known [room]bool    // whether there is a settled cell
@@ -196,9 +195,8 @@ func (s *spread) variance() float64 {
 	return max(s.squares+mean*(mean*s.counts-2*s.both), 0) / n * s.cells / max(s.cells-s.epochs, 1)
 }
 
-// A crossed is about packets that came in epochs after they were sent, of which rises of counts tell: those that
-// losses hide because no set explains them, or sets like those that do lost a packet; those in sets; and those from
-// before the table, as nothing had left in it.
+// A crossed is about packets that came in epochs after they were sent, of which rises of counts tell: those that losses hide because no
+// set explains them, or sets like those that do lost a packet; those in sets; and those from before the table, as nothing had left in it.
 type crossed struct {
 	crossings
 	packets, clean float64 // all, and those in epochs before which nothing had left

@@ -17,8 +17,7 @@ const (
 	maxFold     = 26
 )
 
-// A Config holds every size of a recorder. Two points can be compared if their Configs differ only in Period
-// and in what they sample.
+// A Config holds every size of a recorder. Two points can be compared if their Configs differ only in Period and in what they sample.
 type Config struct {
 	// Identity is the fingerprint of the seed or key that flows and packets
 	// are hashed with, and decides where a flow's counters are. It is public.
@@ -145,8 +144,7 @@ type Demand struct {
 	NoRecords bool    // few flow records will be at hand: packets are sampled instead
 }
 
-// mostOnTheWay is the largest number of packets of a counter that may be on
-// their way when the clock cuts: with more it is rarely settled.
+// mostOnTheWay is the largest number of packets of a counter that may be on their way when the clock cuts: with more it is rarely settled.
 const mostOnTheWay = 2.0
 
 // sampleShare is the part of the bytes that samples get beside counters, a choice: with more, flows of hundreds of packets are less

@@ -107,9 +107,8 @@ func spell(of, second uint64) float64 { return 2e6 + 38e6*float64(hashing.Word(o
 
 func always(flow, _ uint64) float64 { return 5e6 + float64(hashing.Word(3, flow)%512) }
 
-// A jam is traffic through a queue that loses only what finds its buffer full, so that what is lost is lost
-// when delays are longest: bursts of more than the link takes, now and then. Flow 1 has half of the packets,
-// flows 2 to 11 a twentieth each, the others are small.
+// A jam is traffic through a queue that loses only what finds its buffer full, so that what is lost is lost when delays are longest:
+// bursts of more than the link takes, now and then. Flow 1 has half of the packets, flows 2 to 11 a twentieth each, the others are small.
 type jam struct {
 	buffer         float64 // s
 	load, burst    float64 // while there is no burst, and while there is one

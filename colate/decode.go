@@ -12,9 +12,8 @@ import (
 	"github.com/hoplag/hoplag/estimate/joint"
 )
 
-// Decode estimates the mean delays of all flows of an epoch at once, from the records of as many of them as
-// possible. It explains every counter by the flows that share it, where [Estimate] treats all flows but one as
-// noise. For stored epochs see [Path.Decode].
+// Decode estimates the mean delays of all flows of an epoch at once, from the records of as many of them as possible. It explains every
+// counter by the flows that share it, where [Estimate] treats all flows but one as noise. For stored epochs see [Path.Decode].
 //
 // The result's flows are in the order of the records. A flow has a Usable of 0 if neither counters nor samples
 // tell of it. Its mean is then that of all flows, and its interval as wide as flows are apart. Decode
@@ -131,9 +130,8 @@ func (d *differences) take() {
 	}
 }
 
-// A gap is what some epochs of a counter say about others in which it is not settled. By regression, its delays
-// above those of all, y, are in proportion to x: its packets, or those beyond a typical counter's, which are of
-// flows that have as many more in other epochs.
+// A gap is what some epochs of a counter say about others in which it is not settled. By regression, its delays above those of all, y, are
+// in proportion to x: its packets, or those beyond a typical counter's, which are of flows that have as many more in other epochs.
 type gap struct {
 	known, slope, squares, settled float32 // of settled epochs, Σ x²/n, Σ xy/n, Σ y²/n, and their number
 	packets, extra                 float32 // of others, Σ n and Σ x
@@ -156,8 +154,7 @@ func (g *gap) rest(prior float64) (squares, degrees float64) {
 	return max(squares, 0), float64(g.settled) - part*(2-part)
 }
 
-// variance returns that of a packet of all beside others of its counter, where packets of flows that wait
-// alike do not make it larger.
+// variance returns that of a packet of all beside others of its counter, where packets of flows that wait alike do not make it larger.
 func (d *differences) variance() float64 {
 	squares, degrees := 0.0, 1.0
 	for i := 0; i < len(d.gaps); i += 1 + len(d.gaps)/typical {

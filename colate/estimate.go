@@ -40,9 +40,8 @@ type Result struct {
 // accumulators are those of earlier calls of Estimate, for the next.
 var accumulators sync.Pool
 
-// Estimate returns the mean delay, and more, of a flow's packets in an epoch at two points. The record says how
-// many passed both. A record of 0 packets means that this is unknown; it is then estimated from the counters if
-// they show it. For stored epochs see [Path.Estimate].
+// Estimate returns the mean delay, and more, of a flow's packets in an epoch at two points. The record says how many passed both. A record
+// of 0 packets means that this is unknown; it is then estimated from the counters if they show it. For stored epochs see [Path.Estimate].
 //
 // It returns [estimate.ErrMismatch] if the Configs or times of the epochs differ, and [estimate.ErrNoSamples]
 // if samples and counters contradict each other, or fewer than ten of the flow's packets were sampled and
@@ -287,9 +286,8 @@ func (r *Result) MeanInterval(confidence float64) estimate.Interval {
 	return i
 }
 
-// Quantile returns the delay that a fraction p of the flow's packets did not exceed, from 0 to 1, and an
-// interval that contains it with the given confidence. ok is false without a sample, or if it is from
-// [Estimate]. The interval is unbounded where the sample ends.
+// Quantile returns the delay that a fraction p of the flow's packets did not exceed, from 0 to 1, and an interval that contains it with
+// the given confidence. ok is false without a sample, or if it is from [Estimate]. The interval is unbounded where the sample ends.
 func (r *Result) Quantile(p, confidence float64) (delay float64, within estimate.Interval, ok bool) {
 	if len(r.samples.matched) == 0 || !(p >= 0 && p <= 1) {
 		return 0, within, false

@@ -46,8 +46,7 @@ type Coverage struct {
 	Clock estimate.Interval
 }
 
-// A Missing is a span in which the points could not be compared, or a damaged part of a
-// store, whose span is then 0 if it is not known.
+// A Missing is a span in which the points could not be compared, or a damaged part of a store, whose span is then 0 if it is not known.
 type Missing struct {
 	Start, End int64 // nanoseconds
 	Err        error

@@ -12,9 +12,8 @@ import (
 // A Recorder holds one point's counters of one epoch (§3.1), and never grows. It is not safe for concurrent use:
 // keep one Recorder per goroutine and Merge them. The zero value panics except in UnmarshalBinary.
 type Recorder struct {
-	// A word adds up, for each packet, 1 in the lowest bits, DigestBits of its digest above them, and its time
-	// above these. One part carries into the next, and off the top: words of two points that saw the same
-	// packets differ by delays only, above equal low bits.
+	// A word adds up, for each packet, 1 in the lowest bits, DigestBits of its digest above them, and its time above these. One part
+	// carries into the next, and off the top: words of two points that saw the same packets differ by delays only, above equal low bits.
 	words   []uint64
 	packets uint64
 	samples []sample

@@ -74,8 +74,7 @@ func firstKey(block, blocks int) uint64 {
 	return (uint64(block)<<32 + uint64(blocks) - 1) / uint64(blocks)
 }
 
-// A sampling pairs the sampled packets of some flows at both points, epoch by
-// epoch, and those of other flows that are read with them.
+// A sampling pairs the sampled packets of some flows at both points, epoch by epoch, and those of other flows that are read with them.
 type sampling struct {
 	config Config
 	least  float64       // packets of a flow that is followed

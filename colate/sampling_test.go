@@ -64,8 +64,7 @@ func TestCopiesAreNotSlow(t *testing.T) {
 	}
 }
 
-// Copies of one packet are not taken for others, leave the samples of other flows their room, and cost their
-// own flow only these packets.
+// Copies of one packet are not taken for others, leave the samples of other flows their room, and cost their own flow only these packets.
 func TestCopiesAreNotSampled(t *testing.T) {
 	c := minutes(2000)
 	c.OneIn, c.Samples = 8, 2000

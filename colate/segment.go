@@ -30,6 +30,7 @@ type segment struct {
 	tail    int64 // of the damage at the end, if any
 	entries []entry
 	damages []Missing
+	unread  error // why the rest could not be read, if it could not
 }
 
 // entry says where an epoch is, and its span.
@@ -202,8 +203,7 @@ type fileSystem interface {
 	// lock makes the directory if it is missing, and keeps other writers out until the lock is closed, or returns ErrLocked.
 	lock() (io.Closer, error)
 	list() (names []string, err error) // in order
-	// open opens a file for reading, and create one that does not exist for
-	// appending too. Errors match fs.ErrNotExist and fs.ErrExist.
+	// open opens a file for reading, and create one that does not exist for appending too. Errors match fs.ErrNotExist and fs.ErrExist.
 	open(name string) (openFile, error)
 	create(name string) (openFile, error)
 	remove(name string) error

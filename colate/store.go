@@ -18,10 +18,9 @@ import (
 
 // StoreOptions tunes a [Store]. The zero value keeps everything.
 type StoreOptions struct {
-	// Age and Bytes limit what is kept, in nanoseconds and bytes, whenever an epoch is appended: the oldest segments are removed. A
-	// segment holds an eighth of what either was when it was made, or 64 MiB, so that no epoch stays for longer than 9/8 of Age and two
-	// Periods. Age counts from the earlier of the latest two epochs, so that one from a clock that ran ahead removes nothing. 0 means
-	// no limit.
+	// Age and Bytes limit what is kept, in nanoseconds and bytes, whenever an epoch is appended: the oldest segments are removed. A segment
+	// holds an eighth of what either was when it was made, or 64 MiB, so that no epoch stays for longer than 9/8 of Age and two Periods.
+	// Age counts from the earlier of the latest two epochs, so that one from a clock that ran ahead removes nothing. 0 means no limit.
 	Age, Bytes int64
 	// Delay is how many nanoseconds packets take at most, and clocks differ, in all. Append warns if the counters
 	// cannot tell such delays; of a second, or a 60th of the Period if that is shorter, if Delay is 0. Sampled
@@ -109,11 +108,9 @@ func (s *Store) load() error {
 		if known {
 			seg = s.segments[at]
 		}
-		if !known || at == len(s.segments)-1 { // the last one may have grown
-			if err := seg.scan(s.files); errors.Is(err, fs.ErrNotExist) { // its writer has removed it
+		if !known || at == len(s.segments)-1 || seg.unread != nil { // the last one may have grown
+			if seg.unread = seg.scan(s.files); errors.Is(seg.unread, fs.ErrNotExist) { // its writer has removed it
 				continue
-			} else if err != nil {
-				seg.spoil(0, err)
 			}
 		}
 		segments = append(segments, seg)
@@ -192,7 +189,7 @@ func (s *Store) write(e entry) error {
 	s.mu.Lock()
 	e.segment, e.offset, e.length = seg.number, seg.size+frameSize, uint32(len(s.buffer)-frameSize)
 	seg.entries = append(seg.entries, e)
-	seg.size, seg.tail = seg.size+int64(len(s.buffer)), 0
+	seg.size += int64(len(s.buffer))
 	s.mu.Unlock()
 	s.ends = [2]int64{s.ends[1], e.end}
 	return s.synced(s.active.Sync())
@@ -323,7 +320,9 @@ func (s *Store) Summary() (c Coverage) {
 	defer s.mu.RUnlock()
 	for _, seg := range s.segments {
 		c.Bytes += seg.size
-		c.Missing = append(c.Missing, seg.damages...)
+		if c.Missing = append(c.Missing, seg.damages...); seg.unread != nil {
+			c.Missing = append(c.Missing, Missing{Err: damaged(seg.number, seg.size, 0, seg.unread)})
+		}
 	}
 	if c.Epochs = len(all); c.Epochs > 0 {
 		c.Start, c.End = all[0].start, slices.MaxFunc(all, func(a, b entry) int { return cmp.Compare(a.end, b.end) }).end

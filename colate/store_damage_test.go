@@ -37,8 +37,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// A store with any byte changed, or cut anywhere, gives back every epoch but the one that was hit, or those
-// behind the cut, and says so.
+// A store with any byte changed, or cut anywhere, gives back every epoch but the one that was hit, or those behind the cut, and says so.
 func TestEveryByte(t *testing.T) {
 	files := newMemory()
 	s := openStore(t, files, StoreOptions{})
@@ -90,8 +89,7 @@ func TestFalseFrames(t *testing.T) {
 	}
 }
 
-// Crafted files do not make a store read more than a few times what is there:
-// heads of frames without their payloads, and frames apart.
+// Crafted files do not make a store read more than a few times what is there: heads of frames without their payloads, and frames apart.
 func TestAmplification(t *testing.T) {
 	head := frame(epochAt(t, 0))[:frameSize]
 	files := newMemory()

@@ -49,13 +49,13 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A segment that cannot be read is reported, and does not stop the rest.
+// A segment that cannot be read is reported, and does not stop the rest. Nor is it reported once it can be.
 func TestUnreadableSegment(t *testing.T) {
 	files := newMemory()
 	s := openStore(t, files, StoreOptions{segmentBytes: 1})
 	fill(t, s, 0, 3)
 	files.bad, files.locked = segmentName(1), false
-	failures := 0
+	reader, failures := openStore(t, files, StoreOptions{ReadOnly: true}), 0
 	for _, err := range s.Epochs(0, 5000) {
 		if err != nil {
 			failures++
@@ -68,8 +68,11 @@ func TestUnreadableSegment(t *testing.T) {
 	if got, _ := contents(t, opened); !slices.Equal(got, []int{0, 2}) || failures != 1 {
 		t.Errorf("epochs %v, %d errors", got, failures)
 	}
-	if d := opened.damages(); len(d) != 1 || !is(d[0].Err, 1, 0, 0) || !errors.Is(d[0].Err, errBad) {
+	if d := opened.damages(); len(d) != 1 || !is(d[0].Err, 1, 0, 0) || !errors.Is(d[0].Err, errBad) || len(reader.damages()) != 1 {
 		t.Errorf("damages %v", d)
+	}
+	if files.bad = ""; len(reader.damages()) > 0 || reader.Summary().Epochs != 3 {
+		t.Errorf("what can be read again: %+v", reader.Summary())
 	}
 	fill(t, opened, 3, 4)
 	if _, err := opened.DropBefore(2000); err != nil {

@@ -309,8 +309,7 @@ func TestAccumulatorBeginsUnderWay(t *testing.T) {
 	}
 }
 
-// Losses are told once, although it turns out meanwhile that packets take longer
-// than they did. The slowest packets are slower and slower.
+// Losses are told once, although it turns out meanwhile that packets take longer than they did. The slowest packets are slower and slower.
 func TestAccumulatorTellsLossesOnce(t *testing.T) {
 	n, told, a, none := 0, 0, accumulate(t, new(cutRun)), mustNewFor(t, DefaultConfig)
 	run := cutTraffic(t, 24, 310, 200, func(r *rand.Rand) float64 {

@@ -8,8 +8,7 @@ import (
 	"github.com/hoplag/hoplag/lda"
 )
 
-// Two points, one interval: each counts every packet, one sends what it has
-// to the other, and mean delay and loss come out.
+// Two points, one interval: each counts every packet, one sends what it has to the other, and mean delay and loss come out.
 func ExampleEstimate() {
 	const seed = 0x8d3c5f21b96e0a47 // secret, and the same at both points
 	config := lda.DefaultConfig
@@ -36,9 +35,8 @@ func ExampleEstimate() {
 	// mean 20049.6 ns, deviation 28 ns, lost 100 of 100000, error <nil>
 }
 
-// Classes of packets, as a switch sorts them: the first rule that fits a packet's
-// header names its class (section V), and each class has an aggregator. Merged,
-// they are what one of all packets would be.
+// Classes of packets, as a switch sorts them: the first rule that fits a packet's header names its class (section V), and each class has
+// an aggregator. Merged, they are what one of all packets would be.
 func ExampleAggregator_classes() {
 	rules := []func(*hashing.Tuple) bool{
 		func(t *hashing.Tuple) bool { return t.Proto == 6 && t.DstPort == 443 },
@@ -69,8 +67,7 @@ func ExampleAggregator_classes() {
 	// all 600
 }
 
-// What to build for a million packets an interval of which up to a fiftieth
-// may be lost, and what to expect of it.
+// What to build for a million packets an interval of which up to a fiftieth may be lost, and what to expect of it.
 func ExamplePlan() {
 	demand := lda.Demand{Packets: 1e6, Loss: 0.02, MeanError: 0.02, Variation: 1}
 	config, err := lda.Plan(demand)
@@ -89,8 +86,7 @@ func ExamplePlan() {
 	// 2 % lost: 4159 packets seen
 }
 
-// A tap takes frames off a ring in bursts: an Identifier finds the packets among
-// them, and one call counts those.
+// A tap takes frames off a ring in bursts: an Identifier finds the packets among them, and one call counts those.
 func ExampleAggregator_UpdateBatch() {
 	const seed = 0x8d3c5f21b96e0a47
 	config := lda.DefaultConfig

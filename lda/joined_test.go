@@ -11,8 +11,7 @@ import (
 	"github.com/hoplag/hoplag/internal/truth"
 )
 
-// pass passes packets in order, with a copy 2 ms behind each that takes longer than a given time. The point
-// downstream may cut later.
+// pass passes packets in order, with a copy 2 ms behind each that takes longer than a given time. The point downstream may cut later.
 func (run *cutRun) pass(t *testing.T, packets []truth.Packet, copied, later int64) {
 	t.Helper()
 	last := max(packets[len(packets)-1].Sent, packets[len(packets)-1].Received)/cutInterval + 2
@@ -237,25 +236,25 @@ func TestNothingAloneTells(t *testing.T) {
 	}
 }
 
-// Where some packets wait for 15 s and others not at all, some count as lost and come after all. The number that was
-// on its way lately accounts for most of these; without it half as many again do.
+// Where packets wait for up to 8 s and then for 8 s do not, some count as lost and come after all. The number that was
+// on its way lately accounts for most of these; without it, or the quarter that it may be more, four times as many do.
 func TestWaitingIsNotLoss(t *testing.T) {
 	t.Parallel()
 	run, lost, extra, missing := new(cutRun), 0, 0, 0
-	run.pass(t, sends(3, 160e9, func(r *rand.Rand, sent int64) int64 {
+	run.pass(t, sends(3, 120e9, func(r *rand.Rand, sent int64) int64 {
 		if r.Float64() < 0.1 {
 			missing++
 			return -1
-		} else if phase := sent % 40e9; phase < 15e9 && r.Float64() < 0.4 {
-			return sent - phase + 15e9 + int64(1e6*r.Float64())
+		} else if phase := sent % 16e9; phase < 8e9 && r.Float64() < 0.9 {
+			return sent - phase + 8e9 + int64(1e6*r.Float64())
 		}
 		return sent + 7e6
 	}), math.MaxInt64, 0)
-	run.reports(t, 50, settled, func(a *Accumulator, _, _ int64) {
+	run.reports(t, 20, settled, func(a *Accumulator, _, _ int64) {
 		r, _ := a.Estimate()
 		lost, extra = lost+int(r.Lost), extra+int(r.Extra)
 	})
-	if t.Logf("%d lost, %d extra; %d were lost", lost, extra, missing); lost-extra > missing || extra > missing*2/5 {
+	if t.Logf("%d lost, %d extra; %d were lost", lost, extra, missing); lost-extra > missing || extra > missing/12 {
 		t.Error("they are not lost")
 	}
 }

@@ -107,8 +107,7 @@ func crowd(t testing.TB, c Config, seed uint64, packets int) *Aggregator {
 	return a
 }
 
-// Whatever the widths, times and loads, what is unpacked is what was packed and
-// what slowUnpack reads, and adding it is merging.
+// Whatever the widths, times and loads, what is unpacked is what was packed and what slowUnpack reads, and adding it is merging.
 func TestPackedAgainstBits(t *testing.T) {
 	all := append(configs(), golden.config,
 		Config{Banks: [maxBanks]Bank{{Rows: 128}}, SumBits: 64, DigestBits: 32},

@@ -180,8 +180,7 @@ func must[T any](v T, err error) T {
 
 func mustNewFor(t testing.TB, c Config) *Aggregator {
 	t.Helper()
-	a := must(New(c))
-	return a
+	return must(New(c))
 }
 
 // pair returns the two points' aggregators after the packets, which something between them changes.

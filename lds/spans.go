@@ -11,13 +11,14 @@ type total struct {
 	exact, lossy   content // what is known of packets received, in spans that lost none and others
 	open           pending
 	sent, received uint64
-	unknown        uint64 // packets received of which nothing is known
-	lost, left     int    // packets lost for certain, and those outstanding at the end
-	tally          uint64 // the sum of those upstream
-	seen           bool   // in the part that is added
-	before         int    // outstanding when the report began
-	hidden         uint64 // packets sent in spans in which others came as well, which hide losses
-	told           int    // packets taken for lost in earlier reports
+	unknown        uint64  // packets received of which nothing is known
+	lost, left     int     // packets lost for certain, and those outstanding at the end
+	tally          uint64  // the sum of those upstream
+	seen           bool    // in the part that is added
+	before         int     // outstanding when the report began
+	hidden         uint64  // packets sent in spans in which others came as well, which hide losses
+	told           int     // packets taken for lost in earlier reports
+	theirs         float64 // time of the last packets that were lost, if none came in their span
 
 	began, ended, gone ages // of the packets on their way when the report began, at its end, and at gaps
 }
@@ -60,7 +61,9 @@ func (t *total) settle(exact bool) {
 
 // over ends a span that went on, and lost so many packets.
 func (t *total) over(lost int) {
-	t.lost += lost
+	if t.lost += lost; lost != 0 {
+		t.theirs = 0
+	}
 	t.open.correct(float64(lost), 0)
 	t.settle(lost == 0)
 }
@@ -87,11 +90,17 @@ func (t *total) add(s *areas.Span, c *Config, first bool) {
 		t.hidden += uint64(s.Sent)
 	}
 	switch p := &t.open; {
-	case s.Received == 0 && s.Lost > 0 && !s.Open: // all were lost, and the time was theirs
+	case s.Received == 0 && s.Lost > 0 && !s.Open: // all were lost, and the time was theirs, which counts if they come after all
+		t.theirs = s.Area
 	case math.IsInf(s.Variance, 1) || !c.fits(uint64(s.Received)):
 		t.unknown += uint64(s.Received)
 	default:
-		p.add(own, 0)
+		if exact && s.Lost < 0 {
+			own.beyond += t.theirs
+		}
+		if p.add(own, 0); s.Lost != 0 && !s.Open {
+			t.theirs = 0
+		}
 		p.aged, p.deviation, p.unsure = p.aged+s.Aged, p.deviation+math.Sqrt(s.Variance-s.Unsure), unsure
 	}
 	if s.Open {

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// determinedWorld has flows in one cell of each row. Most wait for about a microsecond, and
-// some of them for slow times as long.
+// determinedWorld has flows in one cell of each row. Most wait for about a microsecond, and some of them for slow times as long.
 func determinedWorld(flows int, seed uint64, slow float64) *world {
 	const rows, columns = 4, 1000
 	r := rand.New(rand.NewPCG(seed, 5))

@@ -104,8 +104,7 @@ func TestCrowds(t *testing.T) {
 	}
 }
 
-// A told has the half-width of an interval relative to the estimated mean and to the true one, and the error
-// relative to the latter.
+// A told has the half-width of an interval relative to the estimated mean and to the true one, and the error relative to the latter.
 type told struct{ width, half, err float64 }
 
 // quantile returns the value below which a share of all lies.

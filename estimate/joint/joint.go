@@ -242,7 +242,7 @@ func (p *Problem) validate() error {
 	}
 	every, used := func(int, float64) bool { return true }, func(i int, _ float64) bool { return p.usable(i) }
 	for f, x := range p.Sampled {
-		if !(math.Abs(x.Mean) <= mostSum && x.Packets >= 0 && x.Packets <= mostPackets && x.Part >= 0) {
+		if !(math.Abs(x.Mean) <= mostSum && x.Packets >= 0 && x.Packets <= mostPackets && x.Part >= 0 && x.Part <= math.MaxFloat64) {
 			return bad("sample of flow %d is %+v", f, x)
 		}
 	}

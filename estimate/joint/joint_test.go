@@ -245,6 +245,7 @@ func TestExtremes(t *testing.T) {
 		for range 1 + rng.IntN(6) {
 			p.Packets = append(p.Packets, any(0, 1, 2, 100, 1e9, 1e18, 0.5, 1e-9))
 			p.Doubt = append(p.Doubt, any(0, 0, 1, 1e9, 1e18))
+			p.Sampled = append(p.Sampled, Sample{any(0, 1, -1e30), any(0, 1, 1e18), any(0, 1, 1e308)})
 			for range p.Rows * p.CellsPerRow {
 				p.Cells = append(p.Cells, uint32(rng.IntN(cells)))
 			}
