@@ -107,8 +107,7 @@ func (t *cellTable) time(area uint64) float64 {
 // A sight is what a cell shows: the epochs in which it is settled because no packet was lost. These come in sets: an
 // epoch in which nothing came that was not sent, or all epochs in which packets were sent and came that crossed cuts.
 //
-// Time in an epoch in which none came goes to the next of the set in which some did: so
-// areas are of packets that came, whenever they were sent.
+// Areas are of packets that came, whenever they were sent.
 type sight struct {
 	settled uint32
 	large   [room]float64 // of a settled epoch: the part of its packets whose sums may have wrapped
@@ -172,9 +171,10 @@ func (t *cellTable) upTo(i int, s *sight, e int, usual float64) (sent, time floa
 	return sent, max(time, 0)
 }
 
-// settle sets what a cell shows of a set of epochs.
+// settle sets what a cell shows of a set of epochs. Its packets count as having waited alike: how long those that crossed a cut
+// waited before it would otherwise be added to one epoch, and taken from another for which the cell may stand with other weight.
 func (t *cellTable) settle(i int, s *sight, set []int) {
-	change, before, waited, level, all, came := uint64(0), uint64(0), 0.0, 0.0, 0.0, 0.0
+	change, before, level, all, came := uint64(0), uint64(0), 0.0, 0.0, 0.0
 	for _, e := range set {
 		level += t.gone(i, e)
 		change += t.changes[i*t.size+e]
@@ -188,16 +188,11 @@ func (t *cellTable) settle(i int, s *sight, set []int) {
 		}
 		all += time
 		came += t.packets(i, e)
-		if waited += time; t.packets(i, e) > 0 {
-			s.areas[e], waited = waited, 0
-		}
 		s.settled |= 1 << e
 		s.set[e] = uint8(set[0])
 	}
 	for _, e := range set {
-		if t.apart { // what seems on its way at a cut may have come by then: all waited alike
-			s.areas[e] = all * t.packets(i, e) / max(came, 1)
-		}
+		s.areas[e] = all * t.packets(i, e) / max(came, 1)
 	}
 }
 
