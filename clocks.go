@@ -269,7 +269,7 @@ func (d *Traffic) settle(r, ever clock.Reading, of func(*flows.Delay) clock.Read
 	d.Mean = min(max(d.Mean, d.MeanInterval95.Low), d.MeanInterval95.High)
 	single := func(delay *float64, i *estimate.Interval, r clock.Reading, way float64) {
 		*delay = max(0, *delay-r.Offset)
-		_, ends := gained(r.LikelyDrift, 0, way**delay)
+		_, ends := gained(r.LikelyDrift, 0, way**delay) // the clocks drift while it is on its way
 		*i = total(*i, r.Likely, ends)
 	}
 	for i := range d.Quantiles {

@@ -198,7 +198,8 @@ func (w *way) compare(up, down *tally, p *pair, sample func(sent, received uint6
 	}
 }
 
-// add takes what was sent up to a time by the sender's clock, and received in the cuts after one and up to another, and gives it back.
+// add takes what was sent up to a time by the sender's clock, and received in cuts after one and up to another, nil if
+// nothing, and gives it back.
 func (w *way) add(up, down *tally, end, after, through int64) {
 	defer borrowInto(&up, w.config).giveBack()
 	defer borrowInto(&down, w.config).giveBack()

@@ -105,9 +105,8 @@ func (t *cellTable) time(area uint64) float64 {
 }
 
 // A sight is what a cell shows: the epochs in which it is settled because no packet was lost. These come in sets: an
-// epoch in which nothing came that was not sent, or all epochs in which packets were sent and came that crossed cuts.
-//
-// Areas are of packets that came, whenever they were sent.
+// epoch in which nothing came that was not sent, or all epochs in which packets were sent and came that crossed
+// cuts. Areas are of packets that came, whenever they were sent.
 type sight struct {
 	settled uint32
 	large   [room]float64 // of a settled epoch: the part of its packets whose sums may have wrapped
@@ -172,7 +171,7 @@ func (t *cellTable) upTo(i int, s *sight, e int, usual float64) (sent, time floa
 }
 
 // settle sets what a cell shows of a set of epochs. Its packets count as having waited alike: how long those that crossed a cut
-// waited before it would otherwise be added to one epoch, and taken from another for which the cell may stand with other weight.
+// waited before it would otherwise be added to one epoch, and taken from another for which the cell may stand with another weight.
 func (t *cellTable) settle(i int, s *sight, set []int) {
 	change, before, level, all, came := uint64(0), uint64(0), 0.0, 0.0, 0.0
 	for _, e := range set {

@@ -19,12 +19,12 @@ type delays struct {
 	stays         moment      // which part of the packets sent evenly in an interval stay at its end, by those that were alone
 
 	left    []leftPackets // of one cell, in the order in which they were sent
-	first   int           // from which on none of them came of which nobody knows which it was
+	first   int           // of those left of which none came since where nobody knows which
 	waiting moment        // those that stay: how many, and when they were sent
 	mixed   []mixedPackets
 }
 
-// leftPackets were sent in an interval between two parts, and stay, at least until some of all came.
+// leftPackets were sent in an interval between two parts, and stay. Some may have come since where nobody knows which.
 type leftPackets struct {
 	packets        float64
 	tally          uint64
@@ -33,7 +33,7 @@ type leftPackets struct {
 	counts         float64 // how often that counts in the time: once if they were sent in the window
 }
 
-// mixedPackets are the part of those left that came where nobody knows which, and the part that came in the window, then or later.
+// mixedPackets tell which part of those left came where nobody knows which, and which part came in the window, then or later.
 type mixedPackets struct{ part, inside float64 }
 
 // A sentGroup is about the packets of an interval that count: the ages at its end of those that were alone in their cell, and of the

@@ -100,7 +100,7 @@ func (a *Areas) oldest(x *span, cut int, greatest float64) (oldest float64, sure
 }
 
 // onWayAt returns how many packets of a span are on their way at a cut at most, if none takes longer than an age: as many as were
-// sent since, and as many more as are outstanding beyond those that were lost as others are.
+// sent in that time, and as many more as are outstanding beyond those that were lost as often as in other cells.
 func (a *Areas) onWayAt(x *span, cut int, age float64) float64 {
 	sent, beyond := x.before, x.outstanding(cut)-x.gone
 	for k := x.from + 1; k <= cut; k++ {

@@ -115,7 +115,7 @@ func TestShape(t *testing.T) {
 // sizes are how many lines of code, and of tests, the parts of the tree may have. A package without an entry
 // counts for the part above it.
 var sizes = map[string][2]int{
-	".":              {3710, 3931},
+	".":              {3711, 3931},
 	"estimate":       {875, 1163},
 	"estimate/areas": {3314, 998},
 	"estimate/joint": {1512, 942},
@@ -127,7 +127,7 @@ var sizes = map[string][2]int{
 	"lda/mplane":     {1607, 1201},
 	"lda/kernel":     {2354, 1947},
 	"lds":            {2779, 3677},
-	"colate":         {4116, 3652},
+	"colate":         {4115, 3652},
 	"rli":            {2887, 2817},
 	"hashing":        {1556, 2268},
 	"queue":          {1992, 2076},

@@ -33,7 +33,7 @@ type Delay struct {
 	// Sent and Received are the packets that passed the points in the report, and Lost is how many more were sent:
 	// lost, or on their way when it ended and not when it began.
 	Sent, Received, Lost uint64
-	Came                 estimate.Interval `json:"-"` // holds when they came, on average, by the clock that [Meter.Add] is told
+	Came                 estimate.Interval `json:"-"` // when those received came, on average, by the clock of [Meter.Add]'s intervals
 }
 
 // A Meter measures the delays of each flow by the areas of its cells, which no other flow has. It is for one goroutine at a time.
@@ -97,7 +97,7 @@ func (m *Meter) End() {
 }
 
 // Add takes what both points counted in a cut that ends at a time, by the clock of the stamps of what was sent. It removes flows
-// from the tables for which the other point had no room. What was received came in an interval by any clock.
+// from the tables for which the other point had no room. Packets received came in an interval, by any clock.
 func (m *Meter) Add(end int64, up, down *Table, came estimate.Interval) {
 	limit, now := min(up.limit, down.limit), m.areas.Cuts()+1
 	up.narrow(limit)
@@ -181,7 +181,7 @@ func (m *Meter) Report(scatter, waited float64, whole bool) (known []Delay, unkn
 	for id, f := range m.all {
 		d := f.told.delay(&all, scatter, float64(to-r.from)*m.length)
 		if d.Flow = id; len(f.came) > 0 {
-			d.Came.Low, d.Came.High = f.came[0].Low/float64(d.Received), f.came[0].High/float64(d.Received)
+			d.Came = estimate.Interval{Low: f.came[0].Low / float64(d.Received), High: f.came[0].High / float64(d.Received), Confidence: 1}
 			f.came = f.came[1:]
 		}
 		if i := d.MeanInterval95; d.Received > 0 && i.High-i.Low < 2*d.Mean && place(id) <= r.limit {

@@ -26,7 +26,6 @@ func TestFlowWithLatePackets(t *testing.T) {
 	up, down := NewTable(10), NewTable(10)
 	late := entry{flow: 1, packet: 0x5_0000_0000} // in the cell of few packets
 	late.time = 35e7
-	var got Delay
 	for cut := range int64(60) {
 		up.Reset(10)
 		down.Reset(10)
@@ -42,14 +41,15 @@ func TestFlowWithLatePackets(t *testing.T) {
 			down.Update(late.flow, late.packet, late.time)
 			down.Update(2, 7<<32, 30*length+5e7)
 		}
-		w.Add((cut+1)*length, up, down, estimate.Interval{})
+		w.Add((cut+1)*length, up, down, estimate.Interval{Low: float64(cut), High: float64(cut + 1)})
 	}
 	w.End()
 	known, unknown := w.Report(1, 0, false)
-	if len(known) != 1 || unknown != 1 {
+	came := estimate.Interval{Low: 1800.0 / 61, High: 1861.0 / 61, Confidence: 1} // one in each cut, and one more in cut 30
+	if len(known) != 1 || unknown != 1 || known[0].Came != came {
 		t.Fatalf("%+v known, %d not", known, unknown)
 	}
-	got = known[0]
+	got := known[0]
 	if want := (60*5e6 + 2.7e9) / 61; math.Abs(got.Mean-want) > 0.03*want || !got.MeanInterval95.Contains(want) {
 		t.Errorf("mean %.4g in %v, want %.4g", got.Mean, got.MeanInterval95, want)
 	}
