@@ -66,6 +66,9 @@ type options struct {
 	ready       func() // called when everything watches
 }
 
+// Defaults.
+const buffer, flows = 32, 4096
+
 func parse(args []string, stderr io.Writer) (o options, err error) {
 	f := programs.NewFlags("wiretap", "Wiretap measures delay and loss from one interface to another.", stderr)
 	f.Func("from", "`interface` that packets pass first: [NAMESPACE/]NAME[:in|:out], coming in by default", func(s string) (err error) {
@@ -77,9 +80,9 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		return err
 	})
 	f.TextVar(&o.net, "net", netip.Prefix{}, "count only packets to these `addresses`, as in 10.0.0.0/8")
-	programs.Range(f, &o.buffer, "buffer", 32, 2, 1024, "`MiB` of the ring at each interface")
+	programs.Range(f, &o.buffer, "buffer", buffer, 2, 1024, "`MiB` of the ring at each interface")
 	f.BoolVar(&o.promiscuous, "promiscuous", false, "take packets that are not for this host, as from mirror ports")
-	programs.Range(f, &o.flows, "flows", 4096, 1, 1_000_000, "`number` of flows to distinguish in a second")
+	programs.Range(f, &o.flows, "flows", flows, 1, 1_000_000, "`number` of flows to distinguish in a second")
 	programs.Range(f, &o.cut, "cut", 100*time.Millisecond, 20*time.Millisecond, time.Second,
 		"`time` between comparisons, a whole part of 1s; shorter ones tolerate more loss")
 	f.Key(&o.key)
@@ -101,8 +104,12 @@ func (o *options) check() error {
 		return programs.Usage("-from and -to are both %v, want two places", o.to)
 	case time.Second%o.cut != 0:
 		return programs.Usage("-cut is %v, want a part of 1s", o.cut)
+	case o.net.Addr().Is4In6():
+		return programs.Usage("-net is %v, want IPv4 written as such, as in 10.0.0.0/8", o.net)
 	case o.kernel && o.net.IsValid():
 		return programs.Usage("-net is %v, want none with -kernel, which counts all packets", o.net)
+	case o.kernel && (o.promiscuous || o.buffer != buffer || o.flows != flows):
+		return programs.Usage("-promiscuous, -buffer and -flows are for rings, want none with -kernel")
 	}
 	return nil
 }

@@ -156,6 +156,8 @@ func TestFlags(t *testing.T) {
 		"-cut is 30ms":       append([]string{"-cut", "30ms"}, taps...),
 		"flag -net":          append([]string{"-net", "x"}, taps...),
 		"-net is 10.0.0.0/8": append([]string{"-kernel", "-net", "10.0.0.0/8"}, taps...),
+		"written as such":    append([]string{"-net", "::ffff:10.0.0.0/104"}, taps...),
+		"are for rings":      append([]string{"-kernel", "-flows", "9"}, taps...),
 	} {
 		if err := run(t.Context(), args, io.Discard, io.Discard); !errors.Is(err, programs.ErrUsage) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error %v, want %q", args, err, want)
