@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,12 +51,17 @@ func newHalf(role, key, listen, to string) (*half, error) {
 		point: point, ingress: role == "ingress", to: to, log: io.Discard, idle: time.Minute, stall: 10 * time.Minute,
 		watch: func(int, time.Time, []byte) {}, peers: map[netip.AddrPort]*peer{}, conns: map[*stream]bool{},
 	}
-	if h.accepts, err = net.Listen("tcp", listen); err != nil {
-		return nil, err
-	}
-	if h.packets, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(h.accepts.Addr().(*net.TCPAddr).AddrPort())); err != nil {
+	for tries := 1; ; tries++ {
+		if h.accepts, err = net.Listen("tcp", listen); err != nil {
+			return nil, err
+		}
+		if h.packets, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(h.accepts.Addr().(*net.TCPAddr).AddrPort())); err == nil {
+			break
+		}
 		h.accepts.Close()
-		return nil, err
+		if tries == 10 || !strings.HasSuffix(listen, ":0") { // else datagrams may find another free port
+			return nil, err
+		}
 	}
 	tell(h.packets)
 	return h, nil
