@@ -196,7 +196,8 @@ func (s *solver) solve(ctx context.Context, opts Options) ([]float64, error) {
 	return h, nil
 }
 
-// begin sets the first direction, the residual of h = 0, and the inverse of the diagonal of S⁻¹ + AᵀD⁻¹A. It returns its norm, and yᵀD⁻¹y.
+// begin sets the first direction, the residual of h = 0 and the inverse diagonal of S⁻¹ + AᵀD⁻¹A. It returns its norm
+// and yᵀD⁻¹y.
 func (s *solver) begin(direction, residual, inverse []float64) (norm, square float64) {
 	for c, y := range s.rest {
 		s.cell[c] = y * s.trust[c]

@@ -112,7 +112,7 @@ func fit(parts, square []float64, n int) (k []float64, covariance [][]float64) {
 // scales returns by which factors variances are wrong, for flows of which cells leave similar parts unknown. What a cell tells a flow is
 // off its mean by (y − A h)·V/D, where V = D + Σ a²v of the other flows is the variance that it should have. The squares of a flow, in
 // units of V, should add up to its cells' number less one, plus what is unknown. So should y − a h, what cells have beyond the flow,
-// times D⁻¹(y − A h). Squares are many times too large if iterations have not ended where V is many times D, and products are too small
+// times D⁻¹(y − A h). Squares are far too large if iterations have not ended where V is many times D, and products are too small
 // where guesses explain y. So squares say that variances are too small only if products do, unless the equations are solved to the end.
 func (s *solver) scales(v, mean, bent []float64, brought []float32, heard []hearing) (k [knownScales]float64) {
 	var degrees, products [knownScales]float64

@@ -118,7 +118,7 @@ var sizes = map[string][2]int{
 	".":              {3711, 3931},
 	"estimate":       {875, 1163},
 	"estimate/areas": {3314, 998},
-	"estimate/joint": {1512, 942},
+	"estimate/joint": {1513, 942},
 	"estimate/clock": {1112, 891},
 	"lda":            {2677, 3111},
 	"lda/control":    {450, 757},
